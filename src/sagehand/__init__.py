@@ -1,0 +1,1 @@
+"""Sagehand: a robot's old hand."""
