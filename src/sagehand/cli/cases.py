@@ -1,0 +1,325 @@
+"""``sagehand cases …``: build, look at, correct and check a case base."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from sagehand.cli import edit, learn
+from sagehand.cli.common import (
+    Actions,
+    AsJson,
+    CasesFile,
+    announce,
+    emit,
+    finish,
+    library_at,
+    open_base,
+    progress,
+    settings,
+    table,
+)
+
+__all__ = ["app"]
+
+app = typer.Typer(help="Build, look at, correct and check a case base.", no_args_is_help=True, rich_markup_mode=None)
+app.add_typer(edit.app, name="edit")
+learn.register(app)
+
+CaseId = Annotated[str, typer.Argument(metavar="ID", help="The case's id, or enough of its beginning.")]
+Reason = Annotated[str, typer.Option("--reason", help="Why; kept in the history.")]
+Labels = Annotated[
+    list[str],
+    typer.Option("--set", metavar="KEY=VALUE", help="A field of the label; repeat it. VALUE is JSON or plain text."),
+]
+
+
+@app.command("import")
+def import_(
+    folder: Annotated[Path, typer.Argument(help="Pictures with a metadata.jsonl or metadata.csv.")],
+    into: Annotated[Path, typer.Option("--into", metavar="CASES", help="The case base; made when it is not there.")],
+    actions: Actions = None,
+    crop: Annotated[
+        str | None, typer.Option(help="none, perceptual or truth; for a new case base. [setting: crop]")
+    ] = None,
+    embedder: Annotated[
+        str | None, typer.Option(help="For a new case base; see `sagehand embedders`. [setting: embedder]")
+    ] = None,
+    depth_unit: Annotated[
+        str | None, typer.Option(help="m, mm or um: unit of integer depth images. [setting: depth_unit]")
+    ] = None,
+    leave_out: Annotated[str, typer.Option(help="What is left out to calibrate: case or device.")] = "case",
+    as_json: AsJson = False,
+) -> None:
+    """Import a folder of labelled pictures. Run it again to go on after a stop: what is there is not done twice."""
+    from sagehand.action.labels import label_check
+    from sagehand.cases import ImportInterrupted
+    from sagehand.recall.build import build
+    from sagehand.study.check import leave_out_of
+
+    set_ = settings(crop=crop, embedder=embedder, depth_unit=depth_unit)
+    interrupted = False
+    try:
+        with progress("importing") as report:
+            done = build(
+                folder,
+                into,
+                embedder=set_.embedder if embedder or not into.exists() else None,
+                crop=set_.crop if crop or not into.exists() else None,
+                check=label_check(library) if (library := library_at(actions or set_.actions)) else None,
+                depth_unit=set_.depth_unit,
+                leave_out=leave_out_of(leave_out),
+                on_progress=report,
+            )
+    except ImportInterrupted as stop:
+        done, interrupted = {**stop.report.to_dict(), "into": str(into)}, True
+        announce("stopped; what was read is kept. Run the same command again to go on")
+    failed = [*done["failed"], *done["conflicts"]]
+    for problem in failed:
+        announce(f"{folder}: line {problem['line']}: {problem['file_name']}: {problem['reason']}")
+    emit(done, as_json, lambda: _imported(done))
+    finish(130 if interrupted else 1 if failed else 0)
+
+
+def _imported(done: dict[str, Any]) -> str:
+    lines = [
+        f"{done['added']} cases added, {done['unchanged']} there already, "
+        f"{len(done['conflicts'])} conflicts, {len(done['failed'])} failed"
+    ]
+    if done["skipped"]:
+        lines.append(f"{len(done['skipped'])} pictures have no row: {', '.join(done['skipped'][:5])}")
+    if done.get("calibration"):
+        lines.append(
+            f"calibrated on {done['calibration']['queries']} cases, each left out: "
+            f"next action right {done['calibration']['right']}"
+        )
+    return "\n".join([*lines, f"case base: {done['into']}"])
+
+
+@app.command()
+def add(
+    cases: CasesFile,
+    picture: Annotated[Path, typer.Argument(help="The picture.")],
+    labels: Labels,
+    depth: Annotated[Path | None, typer.Option(help="Its depth image.")] = None,
+    depth_unit: Annotated[str | None, typer.Option(help="m, mm or um. [setting: depth_unit]")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Add one picture, as in: add p.cases photo.jpg --set family=phone --set device=x --set step=2 --set next_action=pry."""
+    from sagehand.recall.build import add_picture
+
+    with open_base(cases) as base:
+        case = add_picture(
+            base, picture, _row(labels), depth=depth, depth_unit=settings(depth_unit=depth_unit).depth_unit
+        )
+        emit(
+            case_doc(case),
+            as_json,
+            f"added {case.id}: {case.label}\nthe calibration is older than the cases now: `sagehand cases calibrate`",
+        )
+
+
+@app.command()
+def correct(cases: CasesFile, case: CaseId, labels: Labels, reason: Reason = "", as_json: AsJson = False) -> None:
+    """Correct fields of a case; an empty VALUE takes the field away."""
+    with open_base(cases) as base:
+        changed = base.correct(base.get(case).id, _row(labels), reason=reason)
+        emit(case_doc(changed), as_json, f"corrected {changed.id}: {changed.label}")
+
+
+@app.command()
+def retire(cases: CasesFile, case: CaseId, reason: Reason = "", as_json: AsJson = False) -> None:
+    """Take a case out of use; it stays in the history and can come back by undo."""
+    with open_base(cases) as base:
+        gone = base.retire(base.get(case).id, reason=reason)
+        emit(case_doc(gone), as_json, f"retired {gone.id}: {gone.label}")
+
+
+@app.command()
+def undo(
+    cases: CasesFile,
+    steps: Annotated[int, typer.Option(min=1, help="How many changes.")] = 1,
+    as_json: AsJson = False,
+) -> None:
+    """Take the last change back: an add, a correction, a retirement, an edit."""
+    with open_base(cases) as base:
+        entries = [_entry(e) for e in base.undo(steps)]
+        emit(
+            entries,
+            as_json,
+            lambda: "\n".join(f"took back {e['operation']} of {e['case'] or 'the tree'}" for e in entries),
+        )
+
+
+@app.command()
+def log(
+    cases: CasesFile,
+    limit: Annotated[int, typer.Option(min=1, help="How many entries.")] = 20,
+    as_json: AsJson = False,
+) -> None:
+    """Print the history, newest first."""
+    with open_base(cases) as base:
+        entries = [_entry(e) for e in base.log(limit)]
+        rows = [
+            [e["revision"], e["time"], e["operation"], (e["case"] or "")[:8], _words(e["changes"]), e["reason"]]
+            for e in entries
+        ]
+        emit(entries, as_json, lambda: table(rows, ["rev", "time", "what", "case", "changes", "why"]))
+
+
+@app.command()
+def tree(
+    cases: CasesFile,
+    family: Annotated[str | None, typer.Option(help="This family only.")] = None,
+    device: Annotated[str | None, typer.Option(help="This device only.")] = None,
+    thin: Annotated[
+        bool, typer.Option("--thin", help="Only what is thinly covered: steps with fewer than two cases.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Print the knowledge tree: families, devices, steps, and how well each is covered."""
+    with open_base(cases) as base:
+        grown = base.tree()
+        if family is not None:
+            grown.devices(family)
+        rows, doc = [], []
+        for f in grown.nodes:
+            for d in f.devices:
+                if family not in (None, f.name) or device not in (None, d.name):
+                    continue
+                steps = [s for s in d.steps if s.thin or not thin]
+                doc.append(
+                    {
+                        "family": f.name,
+                        "device": d.name,
+                        "cases": d.cases,
+                        "steps": [
+                            {
+                                "step": s.number,
+                                "name": s.name,
+                                "cases": s.cases,
+                                "next_actions": list(s.next_actions),
+                                "thin": s.thin,
+                            }
+                            for s in steps
+                        ],
+                    }
+                )
+                rows += [
+                    [f.name, d.name, s.number, s.name, s.cases, ", ".join(s.next_actions), "thin" if s.thin else ""]
+                    for s in steps
+                ]
+        emit(doc, as_json, lambda: table(rows, ["family", "device", "step", "name", "cases", "next", ""]))
+
+
+@app.command()
+def show(
+    cases: CasesFile,
+    case: CaseId,
+    picture: Annotated[Path | None, typer.Option(help="Also write the picture's file here.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Print one case, and write its picture if asked."""
+    with open_base(cases) as base:
+        found = base.get(case)
+        if picture is not None:
+            picture.write_bytes(base.image(found.id))
+        doc = case_doc(found)
+        emit(
+            doc, as_json, lambda: table([[k, v] for k, v in doc.items() if v not in (None, [], {})], ["field", "value"])
+        )
+
+
+@app.command()
+def export(
+    cases: CasesFile,
+    folder: Annotated[Path, typer.Argument(help="A new or empty folder.")],
+    format_: Annotated[str, typer.Option("--format", help="jsonl or csv.")] = "jsonl",
+    as_json: AsJson = False,
+) -> None:
+    """Write the cases as a folder again: the same files, names and unknown keys."""
+    from sagehand.cases import export_folder
+    from sagehand.errors import UnknownName
+
+    if format_ not in ("jsonl", "csv"):
+        raise UnknownName("format", format_, ["jsonl", "csv"])
+    with open_base(cases) as base:
+        done = export_folder(base, folder, format="csv" if format_ == "csv" else "jsonl").to_dict()
+        for renamed in done["renamed"]:
+            announce(f"two cases are called {renamed['old']}: one is {renamed['new']} now")
+        emit(done, as_json, f"{done['cases']} cases in {folder}")
+
+
+def case_doc(case: Any) -> dict[str, Any]:
+    """A case as plain data."""
+    names = (
+        "id",
+        "family",
+        "device",
+        "step",
+        "state",
+        "previous_action",
+        "history",
+        "next_action",
+        "remaining_actions",
+        "is_last",
+        "end_state",
+        "group",
+        "place",
+        "polygon",
+        "file_name",
+        "has_depth",
+        "retired",
+    )
+    doc = {name: getattr(case, name) for name in names}
+    return {
+        **doc,
+        "box": list(case.box.as_tuple()) if case.box else None,
+        "derived": sorted(case.derived),
+        "extra": dict(case.extra),
+    }
+
+
+def _row(labels: list[str]) -> dict[str, Any]:
+    from sagehand.errors import LabelError
+
+    row: dict[str, Any] = {}
+    for label in labels:
+        key, equals, value = label.partition("=")
+        if not equals or not key:
+            raise LabelError(f"--set {label!r} is no KEY=VALUE", hint="as in --set next_action=pry")
+        row[key] = _value(value)
+    return row
+
+
+def _value(text: str) -> Any:
+    """JSON where it reads as a number, a list, true, false or null; else the text itself; nothing for an empty one."""
+    if text == "":
+        return None
+    try:
+        return json.loads(text, parse_constant=lambda _: text)
+    except json.JSONDecodeError:
+        return text
+
+
+def _entry(entry: Any) -> dict[str, Any]:
+    changes = {key: {"before": old, "after": new} for key, (old, new) in entry.changes().items()}
+    return {
+        "revision": entry.seq,
+        "batch": entry.batch,
+        "time": entry.time,
+        "operation": entry.operation,
+        "case": entry.case_id,
+        "changes": changes,
+        "reason": entry.reason,
+        "undoes": entry.undoes,
+    }
+
+
+def _words(changes: dict[str, Any]) -> str:
+    if len(changes) > 3:
+        return f"{len(changes)} fields"
+    return ", ".join(f"{key}: {c['before']} → {c['after']}" for key, c in changes.items())

@@ -1,0 +1,155 @@
+"""``sagehand cases check | calibrate | reembed``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from sagehand.cli.common import (
+    Actions,
+    AsJson,
+    CasesFile,
+    announce,
+    emit,
+    library_at,
+    open_base,
+    progress,
+    settings,
+    table,
+)
+
+__all__ = ["figures_text", "register", "write_items"]
+
+LeaveOutOption = Annotated[str, typer.Option("--leave-out", help="case (with near-duplicates and group) or device.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the group."""
+    app.command()(check)
+    app.command()(calibrate)
+    app.command()(reembed)
+
+
+def check(
+    cases: CasesFile,
+    actions: Actions = None,
+    leave_out: LeaveOutOption = "case",
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Also write one JSON line for each case.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Without ablation and shuffled control.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Answer every case without itself and score the answers; list labels that the action library contradicts."""
+    from sagehand.study.check import check as run
+    from sagehand.study.check import leave_out_of
+
+    with open_base(cases) as base:
+        report = run(
+            base.index(),
+            library_at(actions or settings().actions),
+            leave_out=leave_out_of(leave_out),
+            ablate=not quick,
+            shuffles=0 if quick else 20,
+        )
+    if out is not None:
+        write_items(out, report.items)
+    emit(report.figures, as_json, lambda: figures_text(report.figures))
+
+
+def calibrate(cases: CasesFile, leave_out: LeaveOutOption = "case", as_json: AsJson = False) -> None:
+    """Learn how much each kind of evidence counts, by leaving out, and store it with the case base."""
+    from sagehand.recall.build import calibrate as run
+    from sagehand.study.check import leave_out_of
+
+    with open_base(cases) as base:
+        learnt = run(base, leave_out_of(leave_out))
+    weights = learnt.to_dict()["weights"]
+    doc = {
+        "leave_out": learnt.leave_out,
+        "queries": learnt.queries,
+        "accuracy": learnt.accuracy,
+        "weights": weights,
+        "revision": learnt.revision,
+        "seconds": learnt.seconds,
+    }
+    emit(doc, as_json, lambda: table([[k, v] for k, v in doc.items()], ["field", "value"]))
+
+
+def reembed(
+    cases: CasesFile,
+    embedder: Annotated[str | None, typer.Option(help="The new embedder; see `sagehand embedders`.")] = None,
+    crop: Annotated[str | None, typer.Option(help="The new crop: none, perceptual or truth.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Embed all cases anew, with another embedder or crop, or with a newer version of the same. All or nothing."""
+    from sagehand.recall.build import reembed as run
+
+    with open_base(cases) as base:
+        with progress("embedding") as report:
+            count = run(base, embedder=embedder, crop=crop, on_progress=report)
+        doc = {"cases": count, "embedder": str(base.embedder), "crop": base.crop}
+        emit(doc, as_json, f"{count} cases embedded by {base.embedder}, crop {base.crop}")
+
+
+def write_items(path: Path, items: Any) -> None:
+    """One JSON line an item."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(i.to_dict(), ensure_ascii=False) + "\n" for i in items), encoding="utf-8")
+    announce(f"{len(items)} items in {path}")
+
+
+def figures_text(figures: dict[str, Any]) -> str:
+    """The figures as a table, with the simple methods beside."""
+
+    def cell(share: dict[str, Any] | None) -> str:
+        if share is None or share["accuracy"] is None:
+            return "—"
+        low, high = share["wilson95"]
+        return f"{share['accuracy']:.3f} [{low:.3f}–{high:.3f}]"
+
+    rows = [
+        [
+            "sagehand",
+            cell(figures["next_action"]),
+            cell(figures["device"]),
+            cell(figures["step"]),
+            figures["mean_rank"],
+            "",
+        ]
+    ]
+    for arm in ("photo_only", "context_only", "majority"):
+        doc, found = figures[arm], figures["discordant"][arm]
+        only = f"+{found['only_sagehand']} −{found[f'only_{arm}']}, p = {found['p_value']:.3g}"
+        rows.append(
+            [
+                arm.replace("_", " "),
+                cell(doc["next_action"]),
+                cell(doc.get("device")),
+                cell(doc.get("step")),
+                doc.get("mean_rank"),
+                only,
+            ]
+        )
+    lines = [
+        f"{figures['n']} labelled cases, {figures['answered']} answered, {figures['out_of_domain']} out of domain",
+        table(rows, ["", "next action", "device", "device and step", "mean rank", "sagehand against it"]),
+    ]
+    if figures["mean_rank"] is not None:
+        lines.append(f"rank of the first case with {figures['rank_of']}; {figures['unranked']} have none")
+    if "ablation" in figures:
+        lines += [
+            "",
+            "without the guard, by evidence:",
+            table([[k, cell(v)] for k, v in figures["ablation"].items()], ["evidence", "next action"]),
+        ]
+    if "control" in figures:
+        c = figures["control"]
+        lines.append(
+            f"\ncontext adds {c['gain']:+.3f}; with previous actions shuffled {c['gain_shuffled_mean']:+.3f} "
+            f"({c['shuffles']} shuffles, p = {c['p_value']})"
+        )
+    if figures.get("conflicts"):
+        lines += ["", "labels that the action library contradicts:", *figures["conflicts"]]
+    return "\n".join(lines)

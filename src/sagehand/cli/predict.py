@@ -1,0 +1,263 @@
+"""``sagehand predict`` and ``sagehand evaluate``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from sagehand.cli.common import (
+    Actions,
+    AsJson,
+    CasesOption,
+    announce,
+    emit,
+    finish,
+    library_at,
+    open_base,
+    progress,
+    settings,
+    table,
+)
+from sagehand.errors import InputError, PictureError
+
+if TYPE_CHECKING:
+    from sagehand.action.decision import Decision, Known
+    from sagehand.action.predict import Predictor
+
+__all__ = ["decision_text", "register"]
+
+Risk = Annotated[
+    float | None,
+    typer.Option(
+        help="Greatest share of wrong answers you accept, as 0.05; abstains where it cannot be certified. [setting: risk]"
+    ),
+]
+DomainLevel = Annotated[
+    float | None,
+    typer.Option(
+        help="Share of right pictures that the domain test may turn away; 0 switches it off. [setting: domain_level]"
+    ),
+]
+AllowOwn = Annotated[bool, typer.Option("--allow-own", help="The query's own picture may be recalled.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.command()(predict)
+    app.command()(evaluate)
+
+
+def predict(
+    picture: Annotated[Path, typer.Argument(help="An image, or a folder of images.")],
+    cases: CasesOption = None,
+    actions: Actions = None,
+    previous: Annotated[
+        str | None, typer.Option(help="The action that led here; none when nothing was done yet.")
+    ] = None,
+    history: Annotated[
+        str | None, typer.Option(metavar="A,B,C", help="All actions so far, oldest first, from the start.")
+    ] = None,
+    fact: Annotated[
+        list[str] | None,
+        typer.Option(metavar="FACT", help="A fact that is known: 'battery_in' or 'not battery_in'; repeat it."),
+    ] = None,
+    previous_failed: Annotated[
+        bool, typer.Option("--previous-failed", help="The previous action was tried and did not work.")
+    ] = False,
+    family: Annotated[str | None, typer.Option(help="The device's family, when known.")] = None,
+    place: Annotated[str | None, typer.Option(help="Where the device sits, when known.")] = None,
+    object_id: Annotated[
+        str | None,
+        typer.Option(
+            "--object",
+            help="Any name for the object in hand; the same answer three times in a row then asks the operator.",
+        ),
+    ] = None,
+    method: Annotated[str, typer.Option(help="single, or zero-shot (needs a VLM).")] = "single",
+    risk: Risk = None,
+    domain_level: DomainLevel = None,
+    box: Annotated[
+        str | None, typer.Option(metavar="X,Y,W,H", help="The crop, in pixels, for a base of crop truth.")
+    ] = None,
+    depth: Annotated[Path | None, typer.Option(help="The depth image.")] = None,
+    depth_unit: Annotated[str | None, typer.Option(help="m, mm or um. [setting: depth_unit]")] = None,
+    allow_own: AllowOwn = False,
+    no_log: Annotated[bool, typer.Option("--no-log", help="Do not write the decision into the case base.")] = False,
+    report: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Also write the decision page (HTML); a folder for a folder of images."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say the next action for a picture, with the case it leans on, or that the operator must be asked."""
+    from sagehand.action.decision import Known
+
+    set_ = settings(cases=cases, actions=actions, risk=risk, domain_level=domain_level, depth_unit=depth_unit)
+    known = Known(
+        previous=previous,
+        history=tuple(a.strip() for a in history.split(",") if a.strip()) if history is not None else None,
+        facts=tuple(fact or ()),
+        previous_failed=previous_failed,
+        family=family,
+        place=place,
+        object_id=object_id,
+    )
+    options: dict[str, Any] = {"method": method, "allow_own": allow_own, "box": _box(box)}
+    if depth is not None:
+        options |= {"depth": depth, "depth_unit": set_.depth_unit}
+    with _predictor(set_, log=not no_log) as predictor:
+        if picture.is_dir():
+            if depth is not None or box is not None:
+                raise InputError("--depth and --box are for one picture", hint=f"{picture} is a folder")
+            finish(_folder(picture, predictor, known, options, report, as_json))
+            return
+        decision = predictor.predict(picture, known, **options)
+        if report is not None:
+            from sagehand.action.page import write_page
+
+            write_page(report, decision, predictor.base, picture)
+            announce(f"page: {report}")
+        emit(decision.to_dict(), as_json, lambda: decision_text(decision))
+
+
+def evaluate(
+    folder: Annotated[Path, typer.Argument(help="Labelled pictures with a metadata.jsonl or metadata.csv.")],
+    cases: CasesOption = None,
+    actions: Actions = None,
+    risk: Risk = None,
+    domain_level: DomainLevel = None,
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Also write one JSON line for each picture.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Decide on every picture of a labelled folder as `predict` would, and score the decisions."""
+    from sagehand.cli.learn import figures_text, write_items
+    from sagehand.study.check import label_conflicts
+    from sagehand.study.evaluate import evaluate as run
+
+    set_ = settings(cases=cases, actions=actions, risk=risk, domain_level=domain_level)
+    with _predictor(set_, log=False) as predictor, progress("evaluating") as say:
+        report = run(folder, predictor, on_progress=say)
+        figures = report.figures | {
+            "conflicts": label_conflicts(predictor.base.cases(), predictor.library) if predictor.library else []
+        }
+    for name, reason in report.failed:
+        announce(f"{name}: {reason}")
+    if out is not None:
+        write_items(out, report.items)
+    emit(figures, as_json, lambda: figures_text(figures))
+    finish(1 if report.failed else 0)
+
+
+def _predictor(set_: Any, *, log: bool) -> Predictor:
+    from sagehand.action.predict import Predictor
+    from sagehand.embed import get_embedder
+
+    library = library_at(set_.actions)
+    base = open_base(set_.cases)
+    try:
+        return Predictor(
+            base,
+            library,
+            embedder=get_embedder(base.embedder.name, threads=set_.threads),
+            risk=set_.risk,
+            domain_level=set_.domain_level,
+            log=log and set_.log_decisions,
+        )
+    except BaseException:
+        base.close()
+        raise
+
+
+def _folder(
+    folder: Path, predictor: Predictor, known: Known, options: dict[str, Any], report: Path | None, as_json: bool
+) -> int:
+    """Decide on every image of a folder; a file that cannot be used is reported and the rest go on."""
+    from sagehand.cases import image_files
+
+    names = image_files(folder)
+    if not names:
+        raise InputError(f"{folder}: there is no image in this folder", hint="give an image, or a folder of images")
+    results: list[tuple[str, Decision | str]] = []
+    for name in names:
+        try:
+            decision = predictor.predict(folder / name, known, **options)
+        except PictureError as error:
+            announce(f"{name}: {error}")
+            results.append((name, str(error)))
+            continue
+        results.append((name, decision))
+        if not as_json:
+            answer = decision.next_action or f"ask the operator: {decision.reason}"
+            typer.echo(f"{name}\t{answer}")
+    if report is not None:
+        from sagehand.action.page import write_pages
+
+        write_pages(report, folder, results, predictor.base)
+        announce(f"pages: {report / 'index.html'}")
+    failed = [name for name, result in results if isinstance(result, str)]
+    if as_json:
+        docs = [{"file_name": n, **({"error": r} if isinstance(r, str) else r.to_dict())} for n, r in results]
+        typer.echo(json.dumps(docs, indent=2, ensure_ascii=False, allow_nan=False))
+    return 2 if len(failed) == len(names) else 1 if failed else 0
+
+
+def decision_text(decision: Decision) -> str:
+    """The decision, for a terminal."""
+    doc = decision.to_dict()
+    lines = [f"next action: {decision.next_action}" if decision.next_action else "ask the operator"]
+    if decision.needs_confirmation:
+        lines.append("an operator must confirm it before it is done")
+    lines.append(f"because: {decision.reason}")
+    if decision.confidence is not None:
+        certificate = decision.certified_risk
+        certified = certificate.words() if certificate else "no risk was set: the answer is not certified"
+        lines.append(f"confidence: {decision.confidence:.2f} ({certified})")
+    if decision.remaining_actions is not None:
+        lines.append(f"remaining: {', '.join(decision.remaining_actions) or 'nothing'}")
+    if doc["case"]:
+        case = doc["case"]
+        lines.append(
+            f"case: {case['device']}, step {case['step']}: {case['state']} "
+            f"({case['file_name']}, cosine {case['similarity']:.2f})"
+        )
+    lines += [f"  {sentence}" for sentence in decision.evidence]
+    lines += [
+        "",
+        table(
+            [
+                [
+                    c["device"],
+                    c["step"],
+                    c["next_action"],
+                    f"{c['similarity']:.2f}",
+                    c["evidence"]["previous"],
+                    f"{c['probability']:.2f}",
+                ]
+                for c in doc["candidates"]
+            ],
+            ["candidate", "step", "next", "cosine", "previous action", "belief"],
+        ),
+    ]
+    if decision.ruled_out:
+        lines += ["", "ruled out:", *(f"  {name}: {why}" for name, why in decision.ruled_out.items())]
+    lines += ["", f"allowed: {', '.join(decision.valid_actions)}"]
+    lines += [f"note: {warning}" for warning in decision.warnings]
+    logged = f"decision {decision.decision}" if decision.decision is not None else "not logged"
+    return "\n".join([*lines, f"{decision.judge} judge, {decision.seconds * 1000:.0f} ms, {logged}"])
+
+
+def _box(text: str | None) -> Any:
+    if text is None:
+        return None
+    from sagehand.picture import Box
+
+    try:
+        x, y, w, h = (int(part) for part in text.split(","))
+    except ValueError:
+        raise InputError(
+            f"--box {text!r} is not four whole numbers", hint="as in --box 120,80,400,300 (x, y, width, height)"
+        ) from None
+    return Box(x, y, x + w, y + h)

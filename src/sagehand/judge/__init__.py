@@ -1,0 +1,1 @@
+"""The questions of paper A, and who answers them without a VLM."""

@@ -1,0 +1,169 @@
+"""What a case base has learnt about itself: how much each kind of evidence counts, how sure an answer may be, what is usual.
+
+Learnt from the case base by leaving out (:mod:`sagehand.judge.leaveout`) at import and by ``cases calibrate``, stored
+with it, and stale as soon as a case changes. ``predict`` never learns.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sagehand.cases import Index
+from sagehand.judge.evidence import FEATURES, Scaling
+from sagehand.judge.leaveout import LeaveOut, Pairs, crossfit, gather
+from sagehand.judge.model import fit_belief, fit_match
+from sagehand.judge.risk import Answer
+
+__all__ = ["RECIPE", "Calibration", "learn"]
+
+RECIPE = 1
+"""Version of the recipe; a calibration of another version is stale."""
+
+_GRADED = 15  # paper A §2.4: the n nearest that a search looks at
+_DEFAULT_MATCH = (1.0, 1.0, 1.0, 1.0, -2.0)
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """The learnt numbers of one case base.
+
+    Attributes:
+        weights: Weight of each of :data:`~sagehand.judge.evidence.FEATURES` in the belief.
+        match: The same four and an intercept, for "does this one case match?".
+        scaling: The scale of the evidence.
+        usual: Sorted picture cosines of each case to its nearest other one: what is usual in this base.
+        answers: Every labelled case answered without itself, for certifying a risk.
+        leave_out: What was left out to learn: "case" (the devices are known ones) or "device" (they are new).
+        queries: Cases that taught.
+        revision: Revision of the case base that it was learnt from.
+        recipe: Version of the recipe.
+        seconds: How long learning took.
+    """
+
+    weights: tuple[float, ...] = (1.0, 1.0, 1.0, 1.0)
+    match: tuple[float, ...] = _DEFAULT_MATCH
+    scaling: Scaling = field(default_factory=Scaling)
+    usual: tuple[float, ...] = ()
+    answers: tuple[Answer, ...] = ()
+    leave_out: LeaveOut = "case"
+    queries: int = 0
+    revision: int = -1
+    recipe: int = RECIPE
+    seconds: float = 0.0
+
+    def stale(self, revision: int) -> bool:
+        """Whether the case base has changed since, or the recipe is another."""
+        return self.revision != revision or self.recipe != RECIPE
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data, to be stored with the case base."""
+        return {
+            "recipe": self.recipe,
+            "revision": self.revision,
+            "leave_out": self.leave_out,
+            "queries": self.queries,
+            "seconds": self.seconds,
+            "weights": dict(zip(FEATURES, self.weights, strict=True)),
+            "match": dict(zip((*FEATURES, "intercept"), self.match, strict=True)),
+            "scaling": self.scaling.to_dict(),
+            "usual": list(self.usual),
+            "answers": [[a.confidence, a.right, a.unit] for a in self.answers],
+        }
+
+    @classmethod
+    def from_dict(cls, doc: Mapping[str, Any]) -> Calibration:
+        """Read what :meth:`to_dict` wrote."""
+        return cls(
+            weights=tuple(float(doc["weights"][name]) for name in FEATURES),
+            match=tuple(float(doc["match"][name]) for name in (*FEATURES, "intercept")),
+            scaling=Scaling(**doc["scaling"]),
+            usual=tuple(doc["usual"]),
+            answers=tuple(Answer(float(c), bool(r), str(u)) for c, r, u in doc["answers"]),
+            leave_out=doc["leave_out"],
+            queries=int(doc["queries"]),
+            revision=int(doc["revision"]),
+            recipe=int(doc["recipe"]),
+            seconds=float(doc["seconds"]),
+        )
+
+    @property
+    def accuracy(self) -> float | None:
+        """Share of the left-out answers that were right, or None without any."""
+        return sum(a.right for a in self.answers) / len(self.answers) if self.answers else None
+
+
+def learn(index: Index, leave_out: LeaveOut = "case") -> Calibration:
+    """Learn a calibration from the cases, leaving out (SPEC C1).
+
+    Args:
+        index: The cases.
+        leave_out: "case" where the robot meets the devices of the base again, "device" where it meets new ones.
+
+    Returns:
+        The calibration; with too few cases to learn from, the prior: every kind of evidence counts alike.
+    """
+    started = time.perf_counter()
+    if len(index.cases) < 2:
+        return Calibration(leave_out=leave_out, revision=index.revision)
+    pairs = gather(index, leave_out)
+    scaling = pairs.scaling(pairs.present)
+    features = pairs.features(scaling)
+    return Calibration(
+        weights=_floats(fit_belief(features, pairs.present, pairs.right)),
+        match=_floats(_match(index, pairs, features)),
+        scaling=scaling,
+        usual=tuple(sorted(float(c) for c in pairs.cosine.max(axis=1, initial=-1.0) if c > -1.0)),
+        answers=tuple(_answers(pairs)),
+        leave_out=leave_out,
+        queries=int((pairs.right.any(axis=1)).sum()),
+        revision=index.revision,
+        seconds=round(time.perf_counter() - started, 3),
+    )
+
+
+def _answers(pairs: Pairs) -> list[Answer]:
+    answers = []
+    for fold in crossfit(pairs):
+        for place, shares in zip(fold.queries.tolist(), fold.belief, strict=True):
+            best, confidence = top_action(pairs.next_action[pairs.cases[place]], shares * pairs.present[place])
+            row = int(pairs.rows[place])
+            answers.append(Answer(round(confidence, 6), bool(best == pairs.next_action[row]), pairs.unit[row]))
+    return answers
+
+
+def top_action(codes: NDArray[np.int32], shares: NDArray[np.float64]) -> tuple[int, float]:
+    """The next-action code with most belief, and how much; −1 where the cases name none.
+
+    Args:
+        codes: (c,) next-action code of each candidate.
+        shares: (c,) belief in each candidate.
+    """
+    if not len(codes):
+        return -1, 0.0
+    totals = np.bincount(codes + 1, weights=shares)
+    best = int(np.argmax(totals))
+    return best - 1, float(totals[best])
+
+
+def _match(index: Index, pairs: Pairs, features: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Learn when one case matches: the same device and step, or, with devices left out, the same next action."""
+    near = pairs.present[:, :_GRADED]
+    if pairs.leave_out == "device":
+        same = pairs.right[:, :_GRADED]
+    else:
+        columns = [index.codes(name)[0] for name in ("family", "device", "step")]
+        cases = pairs.cases[:, :_GRADED]
+        same = np.logical_and.reduce([c[cases] == c[pairs.rows][:, None] for c in columns])
+    if not near.any():
+        return np.array(_DEFAULT_MATCH)
+    return fit_match(features[:, :_GRADED][near], same[near])
+
+
+def _floats(values: Sequence[float] | NDArray[np.float64]) -> tuple[float, ...]:
+    return tuple(round(float(v), 6) for v in values)

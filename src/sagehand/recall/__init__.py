@@ -1,0 +1,1 @@
+"""Recalling the past cases that matter."""

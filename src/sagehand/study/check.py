@@ -1,0 +1,272 @@
+"""``cases check``: how well a case base answers for itself, with every case (or device) left out in turn (SPEC A7).
+
+The recipe stands in :mod:`sagehand.judge.leaveout`: everything that is learnt is learnt anew in each fold. Known to every
+query are its previous action and place, nothing else. Answers are forced: the domain test is counted, not obeyed, since
+a device that is left out is out of domain by construction.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sagehand.action.guard import check_actions, conflicts, know
+from sagehand.action.library import ActionLibrary
+from sagehand.cases import Case, Index
+from sagehand.errors import InputError, UnknownName
+from sagehand.judge.evidence import FEATURES
+from sagehand.judge.leaveout import LeaveOut, Pairs, crossfit, gather
+from sagehand.study.score import Item, share, summarise
+
+__all__ = ["ABLATIONS", "CheckReport", "check", "label_conflicts", "leave_out_of"]
+
+ABLATIONS = {
+    "picture": ("picture",),
+    "previous action": ("previous",),
+    "place": ("place",),
+    "previous action + place": ("previous", "place"),
+    "picture + previous action": ("picture", "previous"),
+    "picture + place": ("picture", "place"),
+    "all": FEATURES,
+}
+_SHUFFLES = 20
+_NO_DEVICE = "the device is left out, so no case can show it"
+
+
+@dataclass(frozen=True)
+class CheckReport:
+    """Figures and items.
+
+    Attributes:
+        figures: What ``cases check --json`` prints.
+        items: One for each labelled case.
+    """
+
+    figures: dict[str, Any]
+    items: tuple[Item, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class _Answers:
+    """Answers of one arm: (m,) action codes, confidence, and the candidate order of each query."""
+
+    action: NDArray[np.int64]
+    confidence: NDArray[np.float64]
+    order: list[NDArray[np.int64]]
+    lead: NDArray[np.int64]
+
+
+def check(
+    index: Index,
+    library: ActionLibrary | None = None,
+    *,
+    leave_out: LeaveOut = "case",
+    ablate: bool = True,
+    shuffles: int = _SHUFFLES,
+    on_progress: Callable[[str], None] | None = None,
+) -> CheckReport:
+    """Answer every labelled case without itself and score the answers.
+
+    Args:
+        index: The cases.
+        library: Rules out actions by the case's previous action; None rules out none.
+        leave_out: "case" (with near-duplicates and group) or "device".
+        ablate: Also report every subset of the evidence, without the guard.
+        shuffles: How often the control shuffles the previous actions; 0 leaves it out.
+        on_progress: Told what is being done.
+
+    Raises:
+        InputError: Fewer than two labelled cases, or (leaving out devices) fewer than two devices.
+    """
+    started, say = time.perf_counter(), on_progress or (lambda _: None)
+    pairs = gather(index, leave_out)
+    if not len(pairs.rows) or not pairs.present.any():
+        what = "two devices" if leave_out == "device" else "two different cases"
+        raise InputError(
+            f"there is nothing to leave out: {what} with a next_action are needed", hint="import more cases"
+        )
+    names = index.codes("next_action")[1]
+    say("answering with all evidence")
+    valid = _valid(index, pairs, library, names)
+    ours = _answer(pairs, FEATURES, names, valid)
+    drawn = gather(index, leave_out, drawn=True)
+    say("answering from context alone")
+    context = _answer(drawn, ("previous", "place"), names, None)
+    items = _items(index, pairs, names, ours, context)
+    no_device = _NO_DEVICE if leave_out == "device" else None
+    rank_of = "the same next action" if leave_out == "device" else "the same device and step"
+    figures = summarise(items, no_device=no_device, no_step=no_device, rank_of=rank_of)
+    figures = {"leave_out": leave_out, "method": "single", "judge": "perceptual", **figures}
+    if ablate:
+        say("ablation")
+        figures["ablation"] = {
+            label: share(_marks(pairs if "picture" in use else drawn, use, names)) for label, use in ABLATIONS.items()
+        }
+    if shuffles:
+        say("control: previous actions shuffled")
+        figures["control"] = _control(index, leave_out, names, shuffles)
+    figures["conflicts"] = label_conflicts(index.cases, library) if library else []
+    figures["seconds"] = round(time.perf_counter() - started, 3)
+    return CheckReport(figures, tuple(items))
+
+
+def leave_out_of(name: str) -> LeaveOut:
+    """Check a name that a user gave.
+
+    Raises:
+        UnknownName: It is neither "case" nor "device".
+    """
+    if name == "case":
+        return "case"
+    if name == "device":
+        return "device"
+    raise UnknownName("thing to leave out", name, ["case", "device"])
+
+
+def label_conflicts(cases: Sequence[Case], library: ActionLibrary) -> list[str]:
+    """Labels that the guard rules out, or that the library does not know, a line each."""
+    rows = [
+        (
+            f"{c.file_name} ({c.id[:8]})",
+            c.previous_action,
+            c.history,
+            c.next_action,
+            c.family if library.families else None,
+        )
+        for c in cases
+    ]
+    return conflicts(library, rows)
+
+
+def _valid(index: Index, pairs: Pairs, library: ActionLibrary | None, names: list[str]) -> NDArray[np.bool_] | None:
+    """(m, actions) what the guard leaves for each query, knowing its previous action alone."""
+    if library is None:
+        return None
+    allowed: dict[str | None, NDArray[np.bool_]] = {}
+    for row in pairs.rows:
+        previous = index.cases[int(row)].previous_action
+        if previous not in allowed:
+            known = previous if previous in library.actions or previous == "none" else None
+            verdicts = check_actions(library, know(library, previous=known))
+            allowed[previous] = np.array([name in verdicts.valid for name in names])
+    return np.stack([allowed[index.cases[int(row)].previous_action] for row in pairs.rows])
+
+
+def _answer(pairs: Pairs, use: Sequence[str], names: list[str], valid: NDArray[np.bool_] | None) -> _Answers:
+    count = len(pairs.rows)
+    action, lead = np.full(count, -1), np.full(count, -1)
+    confidence, order = np.zeros(count), [np.empty(0, dtype=np.int64)] * count
+    by_name = np.argsort(np.argsort(names)) if names else np.empty(0)
+    for fold in crossfit(pairs, use):
+        for query, shares in zip(fold.queries.tolist(), fold.belief, strict=True):
+            there = pairs.present[query]
+            cases = pairs.cases[query][there]
+            codes = pairs.next_action[cases]
+            totals = np.bincount(codes + 1, weights=shares[there], minlength=len(names) + 1)
+            silent, beliefs = totals[0], totals[1:]
+            if valid is not None:
+                beliefs = np.where(valid[query], beliefs, -1.0)
+            # belief, then the later name: the same tie-break as the judge's
+            best = int(np.lexsort((by_name, np.round(beliefs, 9)))[-1]) if len(names) else -1
+            by_belief = np.argsort(-np.round(shares[there], 12), kind="stable")
+            order[query] = cases[by_belief]
+            if best < 0 or beliefs[best] <= 0 or silent > beliefs[best]:
+                continue
+            action[query], confidence[query] = best, beliefs[best]
+            lead[query] = cases[by_belief[codes[by_belief] == best][0]]
+    return _Answers(action, confidence, order, lead)
+
+
+def _marks(pairs: Pairs, use: Sequence[str], names: list[str]) -> list[bool | None]:
+    answers = _answer(pairs, use, names, None)
+    return list((answers.action == pairs.next_action[pairs.rows]).tolist())
+
+
+def _items(index: Index, pairs: Pairs, names: list[str], ours: _Answers, context: _Answers) -> list[Item]:
+    lonely = np.sort(pairs.cosine.max(axis=1, initial=-1.0))
+    items = []
+    for query, row in enumerate(pairs.rows.tolist()):
+        case = index.cases[row]
+        there = pairs.present[query]
+        by_photo = pairs.cases[query][there]
+        nearest = index.cases[int(by_photo[0])] if len(by_photo) else None
+        lead = index.cases[int(ours.lead[query])] if ours.lead[query] >= 0 else None
+        right = _right_rows(index, pairs.leave_out, row)
+        p_value = np.searchsorted(lonely, pairs.cosine[query].max(initial=-1.0), side="right") / len(lonely)
+        items.append(
+            Item(
+                file_name=case.file_name,
+                next_action=str(case.next_action),
+                family=case.family,
+                device=case.device,
+                step=case.step,
+                answer=names[ours.action[query]] if ours.action[query] >= 0 else None,
+                confidence=round(float(ours.confidence[query]), 6),
+                reason=f"leans on {lead.file_name}" if lead else "no case speaks for a valid action",
+                case_device=_same(lead, case, step=False),
+                case_step=_same(lead, case, step=True),
+                rank=_place(ours.order[query], right),
+                in_domain=bool(p_value >= 0.05),
+                others={
+                    "photo_only": nearest.next_action if nearest else None,
+                    "context_only": names[context.action[query]] if context.action[query] >= 0 else None,
+                    "majority": _majority(pairs, row, names),
+                },
+                other_device={"photo_only": _same(nearest, case, step=False)},
+                other_step={"photo_only": _same(nearest, case, step=True)},
+                other_rank={"photo_only": _place(by_photo, right)},
+            )
+        )
+    return items
+
+
+def _same(found: Case | None, truth: Case, *, step: bool) -> bool | None:
+    if found is None:
+        return None
+    same = (found.family, found.device) == (truth.family, truth.device)
+    return same and (not step or found.step == truth.step)
+
+
+def _right_rows(index: Index, leave_out: LeaveOut, row: int) -> NDArray[np.bool_]:
+    fields = ("next_action",) if leave_out == "device" else ("family", "device", "step")
+    columns = [index.codes(name)[0] for name in fields]
+    return np.logical_and.reduce([(c == c[row]) & (c[row] >= 0) for c in columns])
+
+
+def _place(order: NDArray[np.int64], right: NDArray[np.bool_]) -> int | None:
+    hits = np.flatnonzero(right[order])
+    return int(hits[0]) + 1 if len(hits) else None
+
+
+def _majority(pairs: Pairs, row: int, names: list[str]) -> str | None:
+    """The most common next action outside the query's unit; ties go to the first name."""
+    outside = np.array([u != pairs.unit[row] for u in pairs.unit]) & (pairs.next_action >= 0)
+    counts = np.bincount(pairs.next_action[outside], minlength=len(names))
+    best = sorted(range(len(names)), key=lambda c: (-counts[c], names[c]))
+    return names[best[0]] if best and counts[best[0]] else None
+
+
+def _control(index: Index, leave_out: LeaveOut, names: list[str], shuffles: int) -> dict[str, Any]:
+    """With the previous actions shuffled among the cases, what context adds must vanish."""
+    picture = np.mean(_marks(gather(index, leave_out), ("picture", "place", "depth"), names))
+    true = np.mean(_marks(gather(index, leave_out), FEATURES, names))
+    codes = index.codes("previous_action")[0]
+    known = np.flatnonzero(codes >= 0)
+    gains = []
+    for seed in range(shuffles):
+        shuffled = codes.copy()
+        shuffled[known] = np.random.default_rng(seed).permutation(codes[known])
+        gains.append(float(np.mean(_marks(gather(index, leave_out, previous=shuffled), FEATURES, names)) - picture))
+    return {
+        "shuffled": "previous_action",
+        "shuffles": shuffles,
+        "gain": round(float(true - picture), 4),
+        "gain_shuffled_mean": round(float(np.mean(gains)), 4),
+        "gain_shuffled_range": [round(min(gains), 4), round(max(gains), 4)],
+        "p_value": round((1 + sum(g >= true - picture for g in gains)) / (shuffles + 1), 4),
+    }

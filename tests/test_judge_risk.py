@@ -1,0 +1,78 @@
+"""The certificate holds, and the domain test turns away no more than it says."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from sagehand.judge.calibration import Calibration
+from sagehand.judge.domain import in_domain
+from sagehand.judge.risk import Answer, certify
+
+
+def answers(seed: int, n: int, error: float) -> list[Answer]:
+    """Confidences that say nothing: every threshold has the same true risk."""
+    rng = np.random.default_rng(seed)
+    return [Answer(float(c), bool(r), f"{seed}-{i}") for i, (c, r) in enumerate(zip(rng.random(n), rng.random(n) >= error, strict=True))]
+
+
+def test_a_risk_above_the_one_asked_for_is_certified_at_most_one_time_in_twenty() -> None:
+    trials = 400
+    certified = sum(certify(answers(seed, 300, 0.11), 0.10).certified for seed in range(trials))
+    # 5 % of 400 is 20; three standard deviations above
+    assert certified <= 20 + 3 * (400 * 0.05 * 0.95) ** 0.5
+
+
+def test_the_smallest_risk_is_honest_too() -> None:
+    below = sum((s := certify(answers(seed, 300, 0.11), 0.5).smallest) is not None and s <= 0.10 for seed in range(200))
+    assert below <= 10 + 3 * (200 * 0.05 * 0.95) ** 0.5
+
+
+def test_good_answers_are_certified_and_cover_much() -> None:
+    rng = np.random.default_rng(0)
+    confident = [Answer(float(0.8 + 0.2 * rng.random()), True, f"c{i}") for i in range(300)]
+    doubtful = [Answer(float(0.5 * rng.random()), bool(rng.random() < 0.5), f"d{i}") for i in range(100)]
+    certificate = certify(confident + doubtful, 0.05)
+    assert certificate.certified
+    assert certificate.bound <= 0.05
+    assert 0.6 < certificate.coverage < 0.9
+    assert certificate.threshold is not None
+    assert certificate.threshold > 0.3
+    assert "certified" in certificate.words()
+
+
+def test_what_cannot_be_certified_names_the_smallest_that_can() -> None:
+    certificate = certify([Answer(0.9, True, str(i)) for i in range(60)], 0.01)
+    assert not certificate.certified
+    assert certificate.smallest is not None
+    assert 0.05 <= certificate.smallest <= 0.15
+    assert f"smallest that can be is {certificate.smallest:g}" in certificate.words()
+    nothing = certify([], 0.1)
+    assert (nothing.certified, nothing.smallest, nothing.bound) == (False, None, 1.0)
+    assert "none can be" in nothing.words()
+
+
+def test_equal_confidences_are_kept_together() -> None:
+    mixed = [Answer(0.7, i % 4 != 0, f"{i}") for i in range(200)]
+    certificate = certify(mixed, 0.05)
+    assert not certificate.certified
+    assert certificate.threshold == 0.7
+
+
+@pytest.mark.parametrize("level", [0.05, 0.2])
+def test_the_domain_test_turns_away_its_level_of_right_pictures(level: float) -> None:
+    rng = np.random.default_rng(0)
+    turned_away = 0
+    for _ in range(2000):
+        cosines = rng.beta(8, 2, 60)
+        calibration = Calibration(usual=tuple(sorted(cosines[1:])))
+        turned_away += in_domain(calibration, float(cosines[0]), level).in_domain is False
+    assert turned_away / 2000 <= level + 3 * (level * (1 - level) / 2000) ** 0.5
+    assert turned_away / 2000 >= 0.4 * level
+
+
+def test_a_small_base_cannot_tell() -> None:
+    small = Calibration(usual=tuple(np.linspace(0.8, 0.9, 10)))
+    assert in_domain(small, -1.0, 0.05).in_domain is None
+    assert in_domain(Calibration(), 0.9, 0.05).in_domain is None
+    assert in_domain(Calibration(usual=tuple(np.linspace(0.8, 0.9, 40))), 0.1, 0.05).in_domain is False
