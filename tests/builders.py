@@ -66,3 +66,33 @@ def png(seed: int = 0, size: tuple[int, int] = (48, 36)) -> bytes:
     buffer = io.BytesIO()
     Image.fromarray(pixels).save(buffer, "PNG")
     return buffer.getvalue()
+
+
+class VectorEmbedder:
+    """Reads the vector out of the picture's first row, where :func:`picture_of` has written it."""
+
+    identity = IDENTITY
+
+    def embed(self, pictures: Sequence[Any]) -> Any:
+        """(n, 8) unit rows."""
+        rows = np.array([p[0, :8, 0].astype(np.float64) - 127.5 for p in pictures])
+        return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
+
+
+def picture_of(vector: Any, seed: int = 0) -> Any:
+    """A (12, 16, 3) RGB array that :class:`VectorEmbedder` embeds as (nearly) the vector."""
+    pixels = np.random.default_rng(seed).integers(0, 256, (12, 16, 3), dtype=np.uint8)
+    pixels[0, :8, 0] = np.clip(np.round(127.5 + 127 * np.asarray(vector)), 0, 255)
+    return pixels
+
+
+ACTIONS = """
+families: [f]
+initial: [closed]
+actions:
+  a1: {description: First., preconditions: [closed], effects: [not closed, one]}
+  a2: {description: Second., preconditions: [one], effects: [two]}
+  a3: {description: Third., preconditions: [two], effects: [three], risk: confirm}
+  end: {description: Nothing remains., preconditions: [three], effects: []}
+"""
+"""An action library for :func:`separable`."""

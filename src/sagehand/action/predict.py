@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sagehand.action.abstain import REPEAT_LIMIT, why_abstain
 from sagehand.action.decision import Decision, Known
-from sagehand.action.guard import Verdicts, check_actions, know, repeats
+from sagehand.action.guard import Verdicts, check_actions, know
 from sagehand.action.library import ActionLibrary
 from sagehand.cases import CaseBase
 from sagehand.embed import Embedder, get_embedder
@@ -28,11 +29,10 @@ from sagehand.picture import Box, Picture, load, to_jpeg
 from sagehand.recall.crop import cropper
 from sagehand.recall.rank import Ranking, rank
 
-__all__ = ["DOMAIN_LEVEL", "METHODS", "REPEAT_LIMIT", "Predictor"]
+__all__ = ["DOMAIN_LEVEL", "METHODS", "Predictor"]
 
 METHODS = ("single", "zero-shot")
 DOMAIN_LEVEL = 0.05
-REPEAT_LIMIT = 3
 _SHOWN = 5
 _THUMBNAIL = 224
 
@@ -149,7 +149,7 @@ class Predictor:
         with clock("decide"):
             domain = self._domain(ranking, calibration)
             prediction = _ask(judge, query, ranking, verdicts, self.library)
-            why = self._abstain(prediction, ranking, domain, verdicts, certificate, known)
+            why = why_abstain(prediction, ranking, domain, verdicts, certificate, known, self._answers_before(known))
             decision = self._decide(prediction, why, ranking, domain, verdicts, certificate, known, warnings)
             decision = replace(decision, query=_query(seen, cut.box if cut else None), method=method)
         return self._remember(decision, seen, query, clock)
@@ -213,47 +213,12 @@ class Predictor:
             return None
         return in_domain(calibration, ranking.nearest.evidence.picture, self.domain_level)
 
-    def _abstain(
-        self,
-        prediction: Prediction,
-        ranking: Ranking,
-        domain: Domain | None,
-        verdicts: Verdicts,
-        certificate: Certificate | None,
-        known: Known,
-    ) -> str | None:
-        """Why the operator must be asked, or None."""
-        action = prediction.next_action
-        if ranking.nearest is None:
-            where = f" of family {known.family!r}" if known.family else ""
-            return f"the case base holds no case{where} to compare with"
-        if domain is not None and domain.in_domain is False:
-            return (
-                f"out of domain: the nearest case has a cosine of {domain.similarity:.2f}, "
-                f"where {domain.usual:.2f} is usual; "
-                f"{domain.p_value:.1%} of this base's own cases are so far from every other"
-            )
-        if not verdicts.valid:
-            return "every action is ruled out by what is known"
-        if action is None:
-            return prediction.findings[0].text if prediction.findings else "the judge cannot tell"
-        if action not in verdicts.valid:
-            return f"the judge answered {action!r}, which is not a valid action here"
-        if self._repeats(action, known):
-            return (
-                f"{action!r} would be the answer {REPEAT_LIMIT} times in a row: it does not seem to bring the device on"
-            )
-        if certificate is not None:
-            return _too_risky(certificate, prediction, next(iter(ranking.actions), None))
-        return None
-
-    def _repeats(self, action: str, known: Known) -> bool:
-        if known.history and repeats(known.history, action, REPEAT_LIMIT):
-            return True
+    def _answers_before(self, known: Known) -> list[str | None]:
+        """What was answered last for the object in hand, oldest first."""
         if known.object_id is None:
-            return False
+            return []
         before = self.base.decisions(limit=REPEAT_LIMIT - 1, object_id=known.object_id)
-        return repeats([d["next_action"] for d in reversed(before)], action, REPEAT_LIMIT)
+        return [doc["next_action"] for doc in reversed(before)]
 
     def _decide(
         self,
@@ -301,7 +266,7 @@ class Predictor:
             known=known,
             query={},
             base={
-                "name": Path(self.base.path).name,
+                "name": self.base.path.name if self.base.path else "in memory",
                 "revision": self.base.revision,
                 "cases": len(self.base),
                 "embedder": str(self.base.embedder),
@@ -358,20 +323,6 @@ def _ask(judge: Judge, query: Query, ranking: Ranking, verdicts: Verdicts, libra
         descriptions={name: a.description for name, a in library.actions.items()} if library else {},
     )
     return judge.predict(question)
-
-
-def _too_risky(certificate: Certificate, prediction: Prediction, first: str | None) -> str | None:
-    if not certificate.certified or certificate.threshold is None:
-        return certificate.words()
-    # answers were certified without the guard: where it overrules the cases, the certificate says nothing
-    if first != prediction.next_action:
-        return f"the cases suggest {first!r}, which is ruled out: no certificate covers another answer"
-    if prediction.confidence is None or prediction.confidence < certificate.threshold:
-        return (
-            f"confidence {prediction.confidence or 0:.2f} is below {certificate.threshold:.2f}, "
-            f"the least that risk {certificate.asked:g} allows"
-        )
-    return None
 
 
 def _because(prediction: Prediction) -> str:

@@ -61,7 +61,7 @@ def embedders(as_json: AsJson = False) -> None:
     """List the embedders: what they are, where their weights come from, whether they can be used here."""
     from sagehand.embed import list_embedders
 
-    docs = [
+    docs: list[dict[str, Any]] = [
         {
             "name": e.name,
             "identity": e.identity.to_dict() if e.identity else None,

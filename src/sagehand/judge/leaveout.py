@@ -72,7 +72,8 @@ class Pairs:
     @property
     def right(self) -> NDArray[np.bool_]:
         """(m, c) whether the candidate's next action is the query's own."""
-        return self.present & (self.next_action[self.cases] == self.next_action[self.rows][:, None])
+        same = self.next_action[self.cases] == self.next_action[self.rows][:, None]
+        return np.asarray(self.present & same)
 
     def scaling(self, used: NDArray[np.bool_]) -> Scaling:
         """The scale of the pairs chosen by an (m, c) mask."""
@@ -121,11 +122,11 @@ def gather(
     places = index.codes("place")[0]
     rows = np.flatnonzero(next_action >= 0)
     if len(rows) > _MAX_QUERIES:
-        rows = np.sort(np.array(sorted(rows, key=lambda r: _key(ids[r]))[:_MAX_QUERIES]))
+        rows = np.sort(np.array(sorted(rows.tolist(), key=lambda r: _key(ids[r]))[:_MAX_QUERIES]))
     vectors = np.asarray(index.vectors, dtype=np.float32)
     unit = _devices(index) if leave_out == "device" else _near(index, vectors, rows)
     names, fold, folds = _deal(unit, ids, 20 if leave_out == "device" else 10)
-    lot = np.array([int.from_bytes(_key(name), "big") for name in ids], dtype=np.float64) if drawn else None
+    lot = np.array([int.from_bytes(_key(name), "big") if drawn else 0 for name in ids], dtype=np.float64)
     width = max(min(MAX_CANDIDATES, len(ids) - 1), 1)
     cases = np.full((len(rows), width), -1, dtype=np.int64)
     cosine = np.full((len(rows), width), -1.0)

@@ -17,6 +17,7 @@ __all__ = ["stands_out"]
 _SIDE = 96  # pixels of the long side that is looked at
 _BORDER = 0.06  # share of a side that counts as background
 _MARGIN = 0.08  # of the box, added on each side: keep the fixture (paper A §2.2)
+_LIGHT = 12.0  # of 255: distance in colour that shade and noise make
 _LEAST, _MOST = 0.02, 0.85  # share of the picture that a region must and may fill
 
 
@@ -72,11 +73,14 @@ def _distance(small: object) -> NDArray[np.float32]:
     # a colour that only a few border pixels have is the device reaching the edge, not background
     common = [index for count, index in used if count >= 0.04 * border.width and isinstance(index, int)]
     background = table[common] if common else table[:1]
-    return np.sqrt(((colours[:, :, None, :] - background[None, None]) ** 2).sum(axis=-1)).min(axis=-1)
+    between = np.sqrt(((colours[:, :, None, :] - background[None, None]) ** 2).sum(axis=-1))
+    return np.asarray(between.min(axis=-1), dtype=np.float32)
 
 
 def _otsu(values: NDArray[np.float32]) -> float:
-    """Otsu's threshold (IEEE SMC 9, 1979), at least 12 of 255: less is light, not a thing."""
+    """Otsu's threshold (IEEE SMC 9, 1979), but what differs less than light does is no thing."""
+    if np.ptp(values) < 1e-6:
+        return max(float(values.max()), _LIGHT)
     counts, edges = np.histogram(values, bins=64)
     middle = (edges[:-1] + edges[1:]) / 2
     below = np.cumsum(counts)
@@ -84,7 +88,7 @@ def _otsu(values: NDArray[np.float32]) -> float:
     mass = np.cumsum(counts * middle)
     with np.errstate(divide="ignore", invalid="ignore"):
         between = below * above * (mass / below - (mass[-1] - mass) / above) ** 2
-    return max(float(edges[int(np.nanargmax(between)) + 1]), 12.0)
+    return max(float(edges[int(np.nanargmax(between)) + 1]), _LIGHT)
 
 
 def _region(mask: NDArray[np.bool_]) -> NDArray[np.bool_] | None:

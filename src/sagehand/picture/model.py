@@ -160,13 +160,13 @@ class Picture:
 
     @cached_property
     def pixel_id(self) -> str:
-        """Identity of the picture: 32 hex characters, BLAKE2b-128 of ``b"{W}x{H}:"`` and the RGB bytes.
+        """Identity of the picture: 32 hex characters, the first half of SHA-256 over ``b"{W}x{H}:"`` and the RGB bytes.
 
         Depth, name and the file's format do not matter: a PNG and the array it was made from are one picture.
         """
-        digest = hashlib.blake2b(f"{self.width}x{self.height}:".encode(), digest_size=16)
+        digest = hashlib.sha256(f"{self.width}x{self.height}:".encode())
         digest.update(self.pixels.data)
-        return digest.hexdigest()
+        return digest.hexdigest()[:32]
 
     def crop(self, box: Box) -> Crop:
         """Cut out ``box``; depth is cut alike.

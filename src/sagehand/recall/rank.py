@@ -117,6 +117,6 @@ def _depth(index: Index, query: Query, rows: NDArray[np.int64]) -> NDArray[np.fl
 
 
 def _totals(codes: NDArray[np.int32], names: list[str], shares: NDArray[np.float64]) -> dict[str, float]:
-    totals = np.bincount(codes[codes >= 0], weights=shares[codes >= 0], minlength=len(names))
+    totals = np.bincount(codes[codes >= 0], weights=shares[codes >= 0], minlength=len(names)).tolist()
     present = sorted(set(codes[codes >= 0].tolist()), key=lambda c: (-round(totals[c], 9), names[c]))
-    return {names[c]: float(totals[c]) for c in present}
+    return {names[c]: totals[c] for c in present}

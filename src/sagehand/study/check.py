@@ -182,7 +182,7 @@ def _answer(pairs: Pairs, use: Sequence[str], names: list[str], valid: NDArray[n
     return _Answers(action, confidence, order, lead)
 
 
-def _marks(pairs: Pairs, use: Sequence[str], names: list[str]) -> list[bool | None]:
+def _marks(pairs: Pairs, use: Sequence[str], names: list[str]) -> list[bool]:
     answers = _answer(pairs, use, names, None)
     return list((answers.action == pairs.next_action[pairs.rows]).tolist())
 
@@ -235,7 +235,7 @@ def _same(found: Case | None, truth: Case, *, step: bool) -> bool | None:
 def _right_rows(index: Index, leave_out: LeaveOut, row: int) -> NDArray[np.bool_]:
     fields = ("next_action",) if leave_out == "device" else ("family", "device", "step")
     columns = [index.codes(name)[0] for name in fields]
-    return np.logical_and.reduce([(c == c[row]) & (c[row] >= 0) for c in columns])
+    return np.asarray(np.logical_and.reduce([(c == c[row]) & (c[row] >= 0) for c in columns]))
 
 
 def _place(order: NDArray[np.int64], right: NDArray[np.bool_]) -> int | None:

@@ -64,7 +64,7 @@ class Item:
         return {**asdict(self), "right": self.right}
 
 
-def share(marks: Sequence[bool | None], why_none: str | None = None) -> dict[str, Any]:
+def share(marks: Sequence[bool | None] | Sequence[bool], why_none: str | None = None) -> dict[str, Any]:
     """Accuracy with its 95 % Wilson interval; null with its reason where a figure is impossible.
 
     Args:

@@ -1,0 +1,53 @@
+# Every target does its own set-up: a virtual environment in .venv, then the install that the target needs.
+#   make demo              a decision from the packaged pictures, with its evidence and its page
+#   make test              light: no torch, no GL; what is skipped is listed
+#   make test EXTRAS=all   everything, as CI runs it
+VENV ?= .venv
+PYTHON ?= python3
+EXTRAS ?=
+PY := $(VENV)/bin/python
+PIP := $(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt
+
+comma := ,
+ALL_EXTRAS := dev,render,bench,heic,export
+ifeq ($(EXTRAS),all)
+TEST_EXTRAS := $(ALL_EXTRAS)
+PYTEST_ARGS ?= -n auto
+else
+TEST_EXTRAS := dev$(if $(EXTRAS),$(comma)$(EXTRAS))
+PYTEST_ARGS ?= -n auto -m "not slow"
+endif
+
+.PHONY: demo test lint bench clean
+
+demo: .make/core
+	$(VENV)/bin/sagehand demo
+
+test: .make/test-$(if $(EXTRAS),$(EXTRAS),light)
+	MUJOCO_GL=$${MUJOCO_GL:-egl} $(PY) -m pytest $(PYTEST_ARGS)
+
+lint: .make/test-$(if $(EXTRAS),$(EXTRAS),light)
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
+
+bench: .make/bench
+	$(PY) bench/run_all.py
+
+clean:
+	rm -rf $(VENV) .make out build
+
+$(PY):
+	$(PYTHON) -m venv $(VENV)
+
+.make/core: $(PY) pyproject.toml constraints.txt
+	$(PIP) -e .
+	@mkdir -p .make && touch $@
+
+.make/bench: $(PY) pyproject.toml constraints.txt
+	$(PIP) -e '.[bench]'
+	@mkdir -p .make && touch $@
+
+.make/test-%: $(PY) pyproject.toml constraints.txt
+	$(PIP) -e '.[$(TEST_EXTRAS)]'
+	@mkdir -p .make && touch $@

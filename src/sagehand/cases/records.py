@@ -1,0 +1,147 @@
+"""One case as the file holds it: its state (what history keeps of it) and its row in the table."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from sagehand.cases.case import Case, parse_row, read_fields
+
+if TYPE_CHECKING:
+    from sagehand.picture import Box
+
+__all__ = ["Record", "State", "box_from", "dump", "read_record", "read_state", "records_since", "write_state"]
+
+
+@dataclass(frozen=True)
+class State:
+    """All of a case that can change, and that undo brings back. The vectors can be made again and are left out."""
+
+    row: dict[str, Any]
+    """The metadata row, key order kept."""
+    line: str | None
+    """The row as it was written, or None once it was corrected."""
+    box: tuple[int, int, int, int] | None
+    """The crop, in pixels of the original."""
+    sha256: str
+    """Of the picture's file."""
+    depth_sha256: str | None
+    """Of the depth image's file."""
+    retired: bool = False
+    """Whether the case is out of use."""
+
+    def to_json(self) -> str:
+        """For the history table."""
+        return dump(dict(vars(self)))
+
+    @classmethod
+    def from_json(cls, text: str) -> State:
+        """Back from the history table."""
+        doc = json.loads(text)
+        box = doc.pop("box")
+        return cls(box=None if box is None else (box[0], box[1], box[2], box[3]), **doc)
+
+    def with_row(self, row: Mapping[str, Any]) -> State:
+        """The same case with another row; the verbatim line goes when the row is another."""
+        return self if dump(row) == dump(self.row) else replace(self, row=dict(row), line=None)
+
+
+class Record(NamedTuple):
+    """A row of the table ``cases``, without the verbatim line; the JSON is parsed only when the case is looked at."""
+
+    n: int
+    id: str
+    row: str
+    box: str | None
+    depth_sha256: str | None
+    retired: int
+    seq: int
+    vector_seq: int
+    family: str
+    device: str
+    step: int | None
+    previous_action: str | None
+    next_action: str | None
+    place: str | None
+    near_group: str | None
+
+    def to_case(self) -> Case:
+        """The case as its own row says, nothing derived."""
+        fields = read_fields(json.loads(self.row))
+        return Case(
+            id=self.id,
+            box=None if self.box is None else box_from(json.loads(self.box)),
+            has_depth=self.depth_sha256 is not None,
+            retired=bool(self.retired),
+            **fields,
+        )
+
+
+_RECORD_COLUMNS = ", ".join(Record._fields)
+
+
+def dump(doc: object) -> str:
+    """JSON as the file keeps it: key order as given, finite numbers only."""
+    return json.dumps(doc, ensure_ascii=False, allow_nan=False)
+
+
+def box_from(sides: tuple[int, int, int, int]) -> Box:
+    """A box from left, top, right, bottom."""
+    from sagehand.picture import Box
+
+    return Box(*sides)
+
+
+def records_since(connection: sqlite3.Connection, seq: int) -> list[Record]:
+    """All cases that changed after ``seq``, retired ones too, in the order in which they came in."""
+    # ordered here: SQLite would rather scan the whole table by n than sort the few rows that its index finds
+    which = "WHERE seq > ?" if seq else "WHERE ? = 0"
+    found = connection.execute(f"SELECT {_RECORD_COLUMNS} FROM cases {which}", (seq,))
+    return sorted(map(Record._make, found), key=lambda record: record.n)
+
+
+def read_record(connection: sqlite3.Connection, case_id: str) -> Record:
+    """The row of a case that is known to be there."""
+    sql = f"SELECT {_RECORD_COLUMNS} FROM cases WHERE id = ?"
+    return Record._make(connection.execute(sql, (case_id,)).fetchone())
+
+
+def read_state(connection: sqlite3.Connection, case_id: str) -> State | None:
+    """The state of a case, or None where there is none of that id."""
+    sql = "SELECT row, line, box, sha256, depth_sha256, retired FROM cases WHERE id = ?"
+    found = connection.execute(sql, (case_id,)).fetchone()
+    if found is None:
+        return None
+    row, line, box, sha256, depth_sha256, retired = found
+    sides = None if box is None else tuple(json.loads(box))
+    return State(json.loads(row), line, sides, sha256, depth_sha256, bool(retired))
+
+
+def write_state(connection: sqlite3.Connection, case_id: str, state: State, seq: int, *, new_vectors: bool) -> int:
+    """Insert or update the case; returns its row number ``n``."""
+    fields = parse_row(state.row)
+    values = {
+        "id": case_id,
+        "row": dump(state.row),
+        "line": state.line,
+        "box": None if state.box is None else dump(state.box),
+        "sha256": state.sha256,
+        "depth_sha256": state.depth_sha256,
+        "retired": int(state.retired),
+        "seq": seq,
+        "near_group": fields["group"],
+        **{name: fields[name] for name in _COPIED},
+    }
+    changed = ", ".join(f"{name} = excluded.{name}" for name in (*values, *(["vector_seq"] if new_vectors else [])))
+    values["vector_seq"] = seq
+    sql = (
+        f"INSERT INTO cases ({', '.join(values)}) VALUES ({', '.join('?' * len(values))}) "
+        f"ON CONFLICT (id) DO UPDATE SET {changed} RETURNING n"
+    )
+    return int(connection.execute(sql, tuple(values.values())).fetchone()[0])
+
+
+_COPIED = ("family", "device", "step", "file_name", "previous_action", "next_action", "place")

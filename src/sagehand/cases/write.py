@@ -1,0 +1,207 @@
+"""What is written to a case base: new cases, corrections, retirements, new embeddings. Inside a write transaction."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sagehand.cases.case import ROW_FIELDS, Case, CaseDraft, parse_row, same_label
+from sagehand.cases.history import Batch
+from sagehand.cases.records import State, dump, read_record, read_state
+from sagehand.cases.vectors import to_blob, unit_vector
+from sagehand.errors import CaseConflict, LabelError, NoSuchCase, StoreError, near_misses
+
+if TYPE_CHECKING:
+    from sagehand.embed import EmbedderIdentity
+    from sagehand.picture import Box
+
+__all__ = ["Prepared", "correct", "insert", "prepare", "reembed", "resolve", "retire"]
+
+_PREFIX_END = "\U0010ffff"
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A draft that was checked, ready to be written."""
+
+    case_id: str
+    """The picture's id."""
+    state: State
+    """What will stand in the file."""
+    vector: bytes
+    """The unit vector."""
+    depth_vector: bytes | None
+    """The depth vector."""
+    files: dict[str, bytes]
+    """sha256 → bytes of the picture and of the depth image."""
+
+
+def prepare(draft: CaseDraft, dimension: int) -> Prepared:
+    """Check a draft; nothing is written yet.
+
+    Raises:
+        LabelError: The row is not valid.
+        BadVector: The vector or the depth vector is not.
+    """
+    row = dict(draft.row)
+    parse_row(row)
+    if not draft.pixel_id or not draft.image:
+        raise StoreError("a case needs a picture and its pixel id", hint="load it with sagehand.picture.load")
+    depth_vector = None if draft.depth_vector is None else unit_vector(draft.depth_vector, None, what="depth vector")
+    files = {hashlib.sha256(data).hexdigest(): data for data in (draft.image, draft.depth_image) if data is not None}
+    hashes = list(files)  # one only, where the two files are the same bytes
+    box = draft.box
+    return Prepared(
+        case_id=draft.pixel_id,
+        state=State(
+            row=row,
+            line=draft.line,
+            box=None if box is None else (box.left, box.top, box.right, box.bottom),
+            sha256=hashes[0],
+            depth_sha256=None if draft.depth_image is None else hashes[-1],
+        ),
+        vector=to_blob(unit_vector(draft.vector, dimension)),
+        depth_vector=None if depth_vector is None else to_blob(depth_vector),
+        files=files,
+    )
+
+
+def insert(batch: Batch, new: Prepared) -> Case:
+    """Write a new case, or revive the retired one of the same picture.
+
+    Raises:
+        CaseConflict: The same pixels are there already; nothing of this case was written.
+    """
+    connection = batch.connection
+    old = read_state(connection, new.case_id)
+    if old is not None and not old.retired:
+        raise _conflict(new, old)
+    connection.executemany("INSERT OR IGNORE INTO pictures VALUES (?, ?)", list(new.files.items()))
+    operation = "add" if old is None else "revive"
+    n = batch.change_case(new.case_id, old, new.state, operation=operation, new_vectors=True)
+    connection.execute("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?)", (n, new.vector, new.depth_vector))
+    return read_record(connection, new.case_id).to_case()
+
+
+def correct(connection: sqlite3.Connection, case_id: str, changes: Mapping[str, Any], reason: str) -> Case:
+    """Change keys of a case's row; a value of None takes the key out."""
+    before = _state(connection, case_id)
+    _check_keys(changes, before.row)
+    row = {key: value for key, value in {**before.row, **changes}.items() if not (key in changes and value is None)}
+    parse_row(row)
+    after = before.with_row(row)
+    if after is not before:
+        Batch(connection, "correct", reason).change_case(case_id, before, after)
+    return read_record(connection, case_id).to_case()
+
+
+def retire(connection: sqlite3.Connection, case_id: str, reason: str) -> Case:
+    """Take a case out of use."""
+    before = _state(connection, case_id)
+    if before.retired:
+        raise StoreError(f"case {case_id} is retired already", hint="undo, or add the picture again, to bring it back")
+    Batch(connection, "retire", reason).change_case(case_id, before, replace(before, retired=True))
+    return read_record(connection, case_id).to_case()
+
+
+def reembed(
+    connection: sqlite3.Connection,
+    identity: EmbedderIdentity,
+    vectors: Sequence[tuple[str, NDArray[np.float32], Box | None]],
+    crop: str,
+) -> int:
+    """Replace every vector, the crops and the embedder's name in one go; returns how many vectors were written."""
+    given = {case_id: (to_blob(unit_vector(vector, identity.dimension)), box) for case_id, vector, box in vectors}
+    known = {r[0]: (r[1], bool(r[2])) for r in connection.execute("SELECT id, n, retired FROM cases").fetchall()}
+    unknown = [case_id for case_id in given if case_id not in known]
+    if unknown:
+        raise NoSuchCase(f"there is no case {unknown[0]!r} to embed ({len(unknown)} unknown ids)")
+    missing = [case_id for case_id, (_, retired) in known.items() if not retired and case_id not in given]
+    if missing:
+        raise StoreError(
+            f"{len(missing)} of {len(known)} cases have no new vector, the first is {missing[0]}",
+            hint="cases may have been added meanwhile: embed them all again",
+        )
+    names = {"embedder": dump(identity.to_dict()), "crop": crop}
+    old = dict(connection.execute("SELECT key, value FROM meta WHERE key IN ('embedder', 'crop')").fetchall())
+    seq = Batch(connection, "reembed").log(None, dump(_readable(old)), dump(_readable(names)))
+    for case_id, (n, _) in known.items():
+        vector, box = given.get(case_id, (None, None))
+        sides = None if box is None else dump([box.left, box.top, box.right, box.bottom])
+        connection.execute("UPDATE vectors SET vector = ? WHERE n = ?", (vector, n))
+        connection.execute("UPDATE cases SET box = ?, seq = ?, vector_seq = ? WHERE n = ?", (sides, seq, seq, n))
+    connection.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", list(names.items()))
+    # it was learnt from the old vectors' similarities
+    connection.execute("DELETE FROM meta WHERE key = 'calibration'")
+    return len(given)
+
+
+def resolve(connection: sqlite3.Connection, text: str) -> str:
+    """The id that ``text`` is, or that alone starts with it.
+
+    Raises:
+        NoSuchCase: None or several do.
+    """
+    sql = "SELECT id FROM cases WHERE id >= ? AND id < ? ORDER BY id LIMIT 6"
+    found = [row[0] for row in connection.execute(sql, (text, text + _PREFIX_END))] if text else []
+    if found and (len(found) == 1 or found[0] == text):
+        return str(found[0])
+    if found:
+        listed = ", ".join(found[:5]) + (", …" if len(found) > 5 else "")
+        raise NoSuchCase(f"several cases start with {text!r}: {listed}", hint="give more of the id")
+    raise NoSuchCase(f"there is no case {text!r}", hint="give an id, or a start of one that no other id has")
+
+
+def _state(connection: sqlite3.Connection, case_id: str) -> State:
+    state = read_state(connection, case_id)
+    if state is None:
+        raise NoSuchCase(f"there is no case {case_id!r}")
+    return state
+
+
+def _check_keys(changes: Mapping[str, Any], row: Mapping[str, Any]) -> None:
+    for key in changes:
+        if key in ROW_FIELDS or key in row:
+            continue
+        close = [name for name in near_misses(str(key), ROW_FIELDS) if _nearly(str(key), name)]
+        if close:
+            raise LabelError(
+                f"unknown field {key!r}; known: {', '.join(ROW_FIELDS)}", hint=f"did you mean {close[0]!r}?"
+            )
+
+
+def _nearly(one: str, other: str) -> bool:
+    """Whether the two are so alike that one is a slip of the pen; "date" is no slip for "state"."""
+    import difflib
+
+    return difflib.SequenceMatcher(None, one.casefold(), other).ratio() >= 0.85
+
+
+def _conflict(new: Prepared, old: State) -> CaseConflict:
+    same = same_label(new.state.row, old.row)
+    what = "the same picture with the same label" if same else "the same picture with another label"
+    ours, theirs = _described(new.state.row), _described(old.row)
+    return CaseConflict(
+        f"{ours} is in the case base already as {theirs}: {what} (case {new.case_id})",
+        hint="" if same else "correct the case that is there, or retire it first",
+    )
+
+
+def _described(row: Mapping[str, Any]) -> str:
+    fields = parse_row(row)
+    step = "no step" if fields["step"] is None else f"step {fields['step']}"
+    name = fields["file_name"] or "a picture without a name"
+    return (
+        f"{name} [{fields['family']} / {fields['device']} / {step}, next action {fields['next_action'] or 'not known'}]"
+    )
+
+
+def _readable(meta: Mapping[str, str]) -> dict[str, Any]:
+    return {"embedder": json.loads(meta["embedder"]), "crop": meta["crop"]}

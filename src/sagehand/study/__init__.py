@@ -1,0 +1,1 @@
+"""Experiments: the rendered cell that data sets are made in, and later runs, metrics and reports."""

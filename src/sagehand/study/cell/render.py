@@ -1,0 +1,312 @@
+"""Render a scene with MuJoCo: colour, depth, and who owns each pixel.
+
+MuJoCo and a GL driver are needed only here (`pip install 'sagehand[render]'`, ``MUJOCO_GL=egl`` on a machine without a
+screen). What the fixed-function renderer lacks is added afterwards from the depth image: shade in corners and under
+edges (unsharp masking of the depth buffer, Luft et al. 2006), the lens's fall-off and the sensor's noise.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+import os
+import sys
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sagehand.errors import MissingExtra, SettingsError
+from sagehand.study.cell.materials import MATERIALS
+from sagehand.study.cell.parts import Part
+from sagehand.study.cell.scene import Scene
+from sagehand.study.cell.shapes import Box, Capsule, Cylinder, MeshShape, mesh_of
+from sagehand.study.cell.textures import texture
+
+__all__ = ["CellRenderer", "Frame", "Intrinsics", "rotation"]
+
+MM = 1e-3
+NEAR, FAR = 0.05, 3.0
+"""Clipping planes [m]; the model's extent is set to 1, so that they are what MuJoCo calls znear and zfar."""
+
+
+@dataclass(frozen=True)
+class Intrinsics:
+    """A pinhole camera without distortion; the centre of the first pixel is (0, 0).
+
+    Attributes:
+        width: Columns [px].
+        height: Rows [px].
+        fx: Focal length along x [px].
+        fy: Focal length along y [px].
+        cx: Principal point [px].
+        cy: Principal point [px].
+    """
+
+    width: int
+    height: int
+    fx: float
+    fy: float
+    cx: float
+    cy: float
+
+    @classmethod
+    def from_fovy(cls, width: int, height: int, fovy: float) -> Intrinsics:
+        """The camera of a given size [px] and full vertical field of view [deg]."""
+        focal = height / 2 / math.tan(math.radians(fovy) / 2)
+        return cls(width, height, focal, focal, (width - 1) / 2, (height - 1) / 2)
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """One rendered view.
+
+    Attributes:
+        pixels: (H, W, 3) uint8 RGB.
+        depth: (H, W) float32, distance along the optical axis [m].
+        mask: (H, W) bool, the device and the parts of the fixture that it sits in.
+        device_mask: (H, W) bool, the device alone.
+        intrinsics: The camera.
+    """
+
+    pixels: NDArray[np.uint8]
+    depth: NDArray[np.float32]
+    mask: NDArray[np.bool_]
+    device_mask: NDArray[np.bool_]
+    intrinsics: Intrinsics
+
+
+class CellRenderer:
+    """Renders scenes of one picture size; holds one GL context, and frees what a scene needed after each.
+
+    Use it as a context manager, from one thread.
+    """
+
+    def __init__(self, width: int = 640, height: int = 480) -> None:
+        """Open a GL context.
+
+        Args:
+            width: Columns [px].
+            height: Rows [px].
+
+        Raises:
+            MissingExtra: MuJoCo is not installed.
+            SettingsError: It is, but finds no GL driver.
+        """
+        self.width, self.height = width, height
+        self._mujoco, self._gl = _open_gl(width, height)
+
+    def __enter__(self) -> CellRenderer:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Free the GL context; harmless when done twice."""
+        if self._gl is not None:
+            self._gl.free()
+            self._gl = None
+
+    def render(self, scene: Scene) -> Frame:
+        """Render ``scene``."""
+        mj = self._mujoco
+        model = self._compile(scene)
+        data = mj.MjData(model)
+        mj.mj_forward(model, data)
+        self._gl.make_current()
+        context = mj.MjrContext(model, mj.mjtFontScale.mjFONTSCALE_100)
+        try:
+            mj.mjr_setBuffer(mj.mjtFramebuffer.mjFB_OFFSCREEN, context)
+            drawn = mj.MjvScene(model, maxgeom=model.ngeom + 50)
+            camera = mj.MjvCamera()
+            camera.type, camera.fixedcamid = mj.mjtCamera.mjCAMERA_FIXED, 0
+            mj.mjv_updateScene(model, data, mj.MjvOption(), mj.MjvPerturb(), camera, mj.mjtCatBit.mjCAT_ALL, drawn)
+            context.readDepthMap = mj.mjtDepthMap.mjDEPTH_ZEROFAR  # keeps float32's precision where it matters
+            rgb = self._draw(drawn, context)
+            drawn.flags[mj.mjtRndFlag.mjRND_SEGMENT] = drawn.flags[mj.mjtRndFlag.mjRND_IDCOLOR] = True
+            raw = np.empty((self.height, self.width), dtype=np.float32)
+            ids = self._draw(drawn, context, raw)
+            owner = np.full(drawn.ngeom + 1, -1, dtype=np.int64)
+            for geom in drawn.geoms[: drawn.ngeom]:
+                if geom.segid >= 0:
+                    owner[geom.segid + 1] = geom.objid
+        finally:
+            context.free()
+        number = ids.astype(np.int64) @ np.array([1, 256, 65536])
+        return self._frame(scene, rgb, raw[::-1], owner[number])
+
+    def _draw(self, drawn: Any, context: Any, depth: NDArray[np.float32] | None = None) -> NDArray[np.uint8]:
+        mj = self._mujoco
+        area = mj.MjrRect(0, 0, self.width, self.height)
+        rgb = np.empty((self.height, self.width, 3), dtype=np.uint8)
+        mj.mjr_render(area, drawn, context)
+        mj.mjr_readPixels(rgb, depth, area, context)
+        return rgb[::-1]  # GL's first row is the lowest
+
+    def _frame(self, scene: Scene, rgb: NDArray[np.uint8], raw: NDArray[np.float32], owner: NDArray[np.int64]) -> Frame:
+        depth = (NEAR * FAR / (NEAR + raw.astype(np.float64) * (FAR - NEAR))).astype(np.float32)
+        roles = np.array([part.role for part in scene.parts] + ["cell"])[owner]
+        mask = (roles == "device") | (roles == "fixture")
+        shot = _shoot(rgb, depth, scene)
+        shot.setflags(write=False)
+        intrinsics = Intrinsics.from_fovy(self.width, self.height, scene.camera.fovy)
+        return Frame(shot, depth, mask, roles == "device", intrinsics)
+
+    def _compile(self, scene: Scene) -> Any:
+        """The scene as a MuJoCo model whose geom i is the scene's part i."""
+        mj = self._mujoco
+        spec = mj.MjSpec()
+        spec.stat.extent, spec.stat.center, spec.stat.meansize = 1.0, [0, 0, 0], 0.05
+        visual = spec.visual
+        visual.map.znear, visual.map.zfar, visual.map.shadowclip = NEAR, FAR, 0.6
+        visual.quality.shadowsize, visual.quality.offsamples = 2048, 4
+        visual.global_.offwidth, visual.global_.offheight = self.width, self.height
+        visual.headlight.ambient = [scene.ambient] * 3
+        visual.headlight.diffuse = visual.headlight.specular = [0.05] * 3
+        for light in scene.lights:
+            spec.worldbody.add_light(
+                type=mj.mjtLightType.mjLIGHT_DIRECTIONAL,
+                pos=[-0.6 * v for v in light.direction],
+                dir=list(light.direction),
+                diffuse=list(light.colour),
+                specular=[0.5 * c for c in light.colour],
+                ambient=[0, 0, 0],
+                castshadow=light.shadow,
+            )
+        right, down, forward = scene.camera.axes()
+        quat = np.zeros(4)
+        mj.mju_mat2Quat(quat, np.stack([right, -down, -forward], axis=1).ravel())  # OpenGL: y up, looking along -z
+        spec.worldbody.add_camera(
+            pos=[MM * v for v in scene.camera.position], quat=quat.tolist(), fovy=scene.camera.fovy
+        )
+        self._add_materials(spec, scene)
+        meshes: dict[MeshShape, str] = {}
+        for part in scene.parts:
+            self._add_geom(spec, part, meshes)
+        return spec.compile()
+
+    def _add_materials(self, spec: Any, scene: Scene) -> None:
+        mj = self._mujoco
+        textures: set[str] = set()
+        for name in sorted({part.material for part in scene.parts}):
+            look = MATERIALS[name]
+            if look.texture is not None and look.texture not in textures:
+                textures.add(look.texture)
+                pixels = texture(look.texture, scene.variant)
+                made = spec.add_texture(
+                    name=look.texture,
+                    type=mj.mjtTexture.mjTEXTURE_2D,
+                    nchannel=3,
+                    width=pixels.shape[1],
+                    height=pixels.shape[0],
+                )
+                made.data = pixels.tobytes()
+            tint = scene.tint if name.startswith("abs") else (1.0, 1.0, 1.0)
+            material = spec.add_material(
+                name=name,
+                rgba=[*(min(c * t, 1.0) for c, t in zip(look.rgb, tint, strict=True)), look.alpha],
+                specular=look.specular,
+                shininess=look.shininess,
+                texrepeat=[look.repeat, look.repeat],
+            )
+            if look.texture is not None:
+                material.textures[mj.mjtTextureRole.mjTEXROLE_RGB] = look.texture
+
+    def _add_geom(self, spec: Any, part: Part, meshes: dict[MeshShape, str]) -> None:
+        mj = self._mujoco
+        turn = rotation(part.turn)
+        quat = np.zeros(4)
+        mj.mju_mat2Quat(quat, turn.ravel())
+        shape = part.shape
+        common = {"material": part.material, "contype": 0, "conaffinity": 0, "quat": quat}
+        rise = 0.0
+        match shape:
+            case Box(x=x, y=y, z=z):
+                common |= {"type": mj.mjtGeom.mjGEOM_BOX, "size": [MM * x / 2, MM * y / 2, MM * z / 2]}
+                rise = z / 2
+            case Cylinder(radius=radius, height=height):
+                common |= {"type": mj.mjtGeom.mjGEOM_CYLINDER, "size": [MM * radius, MM * height / 2, 0]}
+                rise = height / 2
+            case Capsule(radius=radius, length=length):
+                common |= {"type": mj.mjtGeom.mjGEOM_CAPSULE, "size": [MM * radius, MM * length / 2, 0]}
+                rise = radius
+                mj.mju_mat2Quat(quat, (turn @ rotation((0.0, 90.0, 0.0))).ravel())
+            case _:
+                if shape not in meshes:
+                    meshes[shape] = f"mesh{len(meshes)}"
+                    self._add_mesh(spec, meshes[shape], shape)
+                common |= {"type": mj.mjtGeom.mjGEOM_MESH, "meshname": meshes[shape]}
+        at = np.asarray(part.at) + turn @ np.array([0.0, 0.0, rise])
+        spec.worldbody.add_geom(pos=(MM * at).tolist(), **common)
+
+    def _add_mesh(self, spec: Any, name: str, shape: MeshShape) -> None:
+        data = mesh_of(shape)
+        mesh = spec.add_mesh(name=name, inertia=self._mujoco.mjtMeshInertia.mjMESH_INERTIA_SHELL)
+        mesh.uservert = (MM * data.vertices).ravel()
+        mesh.userface = data.faces.ravel()
+        mesh.usertexcoord = data.uv.ravel()
+
+
+def _open_gl(width: int, height: int) -> tuple[Any, Any]:
+    """MuJoCo and a GL context that is known to work; without a screen, EGL is asked for."""
+    if importlib.util.find_spec("mujoco") is None:
+        raise MissingExtra("rendering the cell", "render")
+    if sys.platform == "linux" and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
+        os.environ.setdefault("MUJOCO_GL", "egl")  # MuJoCo reads it when it is first imported
+    gl: Any = None
+    try:
+        import mujoco
+
+        gl = mujoco.GLContext(width, height)
+        gl.make_current()
+        mujoco.MjrContext(mujoco.MjSpec().compile(), mujoco.mjtFontScale.mjFONTSCALE_100).free()
+    except Exception as error:  # what a missing driver raises differs by back end, down to AttributeError
+        if gl is not None:
+            gl.free()
+        raise SettingsError(
+            f"MuJoCo cannot open a GL context with MUJOCO_GL={os.environ.get('MUJOCO_GL', '')!r}: {error}",
+            hint="set MUJOCO_GL=egl and install a driver (Debian: libegl1 libegl-mesa0 libgl1-mesa-dri libopengl0)",
+        ) from error
+    return mujoco, gl
+
+
+def rotation(turn: tuple[float, float, float]) -> NDArray[np.float64]:
+    """The matrix that turns about x, then y, then z of a fixed frame [deg]: (3, 3)."""
+    (cx, sx), (cy, sy), (cz, sz) = ((math.cos(math.radians(a)), math.sin(math.radians(a))) for a in turn)
+    about_x = np.array([[1, 0, 0], [0, cx, -sx], [0, sx, cx]])
+    about_y = np.array([[cy, 0, sy], [0, 1, 0], [-sy, 0, cy]])
+    about_z = np.array([[cz, -sz, 0], [sz, cz, 0], [0, 0, 1]])
+    return np.asarray(about_z @ about_y @ about_x, dtype=np.float64)
+
+
+def _shoot(rgb: NDArray[np.uint8], depth: NDArray[np.float32], scene: Scene) -> NDArray[np.uint8]:
+    """What a camera makes of the clean render: shade in corners, exposure, balance, fall-off, blur, noise."""
+    from scipy import ndimage
+
+    height, width = depth.shape
+    coarse = depth[::2, ::2]
+    shade = np.zeros_like(coarse)
+    focal = height / 2 / (2 * math.tan(math.radians(scene.camera.fovy) / 2))  # of the halved picture [px]
+    for reach, weight in ((0.005, 9.0), (0.018, 5.0)):  # [m]
+        behind = coarse - ndimage.gaussian_filter(coarse, focal * reach / float(np.median(coarse)))
+        shade += weight * np.clip(behind, 0.0, 0.02)
+    shade = ndimage.zoom(
+        ndimage.gaussian_filter(shade, 0.7), (height / shade.shape[0], width / shade.shape[1]), order=1
+    )
+    light = rgb.astype(np.float32) / np.float32(255)
+    light *= (1 - np.clip(3.0 * shade, 0, 0.5))[:, :, None]
+    across = (
+        np.linspace(-1, 1, width, dtype=np.float32) ** 2 + np.linspace(-1, 1, height, dtype=np.float32)[:, None] ** 2
+    )
+    light *= ((1 - 0.12 * across) * np.float32(scene.exposure))[:, :, None]
+    light *= np.array([scene.balance[0], 1.0, scene.balance[1]], dtype=np.float32)
+    for axis in (0, 1):
+        light = ndimage.convolve1d(light, [0.13, 0.74, 0.13], axis=axis, mode="nearest")
+    grain = np.random.default_rng([scene.seed, 9]).standard_normal((height, width, 1), dtype=np.float32)
+    light += grain * np.float32(0.004)
+    return np.ascontiguousarray(np.clip(light * 255 + 0.5, 0, 255).astype(np.uint8))

@@ -1,0 +1,229 @@
+"""Decisions: what is answered, what is never answered, and when the operator is asked."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from builders import ACTIONS, VectorEmbedder, base_of, draft, near, picture_of, separable, unit
+
+from sagehand.action.decision import Known
+from sagehand.action.library import ActionLibrary
+from sagehand.action.page import write_logged_page, write_page, write_pages
+from sagehand.action.predict import Predictor
+from sagehand.cases import CaseBase
+from sagehand.errors import EmbedderMismatch, InputError, NeedsVlm, ReadOnlyCaseBase, UnknownName
+from sagehand.judge.calibration import learn
+from sagehand.judge.questions import Prediction
+from sagehand.judge.risk import Answer
+from sagehand.judge.scripted import ScriptedJudge
+
+LIBRARY = ActionLibrary.parse(ACTIONS, source="test.yaml")
+D0 = picture_of(unit([1, 0.05, 0.02]))
+
+
+def predictor(base: CaseBase | None = None, *, calibrated: bool = True, library: Any = LIBRARY, **options: Any) -> Predictor:
+    base = separable() if base is None else base
+    if calibrated:
+        base.set_calibration(learn(base.index()).to_dict())
+    return Predictor(base, library, embedder=VectorEmbedder(), **({"domain_level": 0} | options))
+
+
+def test_the_previous_action_decides_between_steps_that_look_alike() -> None:
+    hand = predictor()
+    for previous, following in (("none", "a1"), ("a1", "a2"), ("a2", "a3"), ("a3", "end")):
+        decision = hand.predict(D0, Known(previous=previous))
+        assert decision.next_action == following
+        assert decision.case is not None
+        assert decision.case.case.device == "d0"
+        assert decision.case.case.next_action == following
+        assert decision.end_state is (following == "end")
+        assert decision.needs_confirmation is (following == "a3")
+        assert decision.device_class == "f"
+        assert decision.previous_action == previous
+
+
+def test_the_document_is_plain_finite_json_and_is_logged_whole() -> None:
+    hand = predictor()
+    decision = hand.predict(D0, Known(previous="a1", object_id="o"))
+    doc = decision.to_dict()
+    text = json.dumps(doc, allow_nan=False)
+    assert set(json.loads(text)) >= {
+        "next_action", "abstained", "reason", "confidence", "valid_actions", "ruled_out", "previous_action", "remaining_actions",
+        "is_last", "end_state", "device_class", "needs_confirmation", "certified_risk", "decision", "case", "candidates", "method",
+        "judge", "seconds",
+    }  # fmt: skip
+    assert set(doc["case"]) >= {"id", "family", "device", "step", "similarity"}
+    logged = hand.base.decision(doc["decision"])
+    assert {k: logged[k] for k in ("next_action", "confidence", "case", "ruled_out")} == {
+        k: doc[k] for k in ("next_action", "confidence", "case", "ruled_out")
+    }
+    assert doc["timings"]["log"] > 0
+    assert sum(doc["timings"].values()) <= doc["seconds"]
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_an_action_that_is_ruled_out_is_never_the_answer(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    hand = predictor(separable(seed), log=False)
+    facts = tuple(f if rng.random() < 0.5 else f"not {f}" for f in LIBRARY.facts if rng.random() < 0.5)
+    decision = hand.predict(picture_of(near([1, 1, 1], 1.0, rng)), Known(facts=facts))
+    assert decision.next_action is None or decision.next_action in decision.valid_actions
+    assert not set(decision.ruled_out) & set(decision.valid_actions)
+    assert decision.abstained is (decision.next_action is None)
+
+
+def test_nothing_allowed_asks_the_operator() -> None:
+    decision = predictor().predict(D0, Known(facts=("not closed", "not one", "not two", "not three")))
+    assert decision.abstained
+    assert "every action is ruled out" in decision.reason
+    assert set(decision.ruled_out) == set(LIBRARY.actions)
+
+
+def test_a_judge_that_answers_what_is_not_valid_is_not_obeyed() -> None:
+    bad = Prediction("a3", 0.99, None, None, None, None, None, (), "scripted")
+    hand = predictor(judge=ScriptedJudge({"predict": lambda question: bad}))
+    decision = hand.predict(D0, Known(facts=("not two",)))
+    assert decision.abstained
+    assert decision.next_action is None
+    assert "'a3', which is not a valid action" in decision.reason
+
+
+def test_the_same_answer_three_times_in_a_row_asks_the_operator() -> None:
+    hand = predictor(library=None)
+    known = Known(previous="a1", object_id="box 7")
+    assert [hand.predict(D0, known).next_action for _ in range(3)] == ["a2", "a2", None]
+    assert hand.predict(D0, Known(previous="a1", object_id="box 8")).next_action == "a2"
+    assert hand.predict(D0, Known(previous="a1")).next_action == "a2"
+
+
+def test_out_of_domain_abstains_and_says_how_far() -> None:
+    hand = predictor(domain_level=0.05)
+    assert not hand.predict(D0, Known(previous="a1")).abstained
+    strange = hand.predict(picture_of(unit([0, 0, 0, 0, 0, 0, 0, 1])), Known(previous="a1"))
+    assert strange.abstained
+    assert strange.reason.startswith("out of domain: the nearest case has a cosine of")
+    assert strange.domain is not None
+    assert strange.domain["in_domain"] is False
+
+
+def test_the_own_picture_is_recalled_only_when_allowed() -> None:
+    own = draft("own", unit([1]), {"family": "f", "device": "own", "next_action": "a1"})
+    picture = picture_of(unit([1]))
+    from sagehand.picture import load
+
+    own = type(own)(image=own.image, pixel_id=load(picture).pixel_id, vector=own.vector, row=own.row)
+    other = draft("other", unit([1, 0.3]), {"family": "f", "device": "other", "next_action": "a2"})
+    hand = predictor(base_of([own, other]), calibrated=False)
+    assert [c.case.device for c in hand.predict(picture).candidates] == ["other"]
+    assert {c.case.device for c in hand.predict(picture, allow_own=True).candidates} == {"own", "other"}
+
+
+def test_an_empty_base_and_an_unknown_family_ask_the_operator() -> None:
+    decision = predictor(base_of([]), calibrated=False).predict(D0)
+    assert decision.abstained
+    assert decision.reason == "the case base holds no case to compare with"
+    assert decision.case is None
+    json.dumps(decision.to_dict(), allow_nan=False)
+
+
+def calibrated_with(answers: list[Answer]) -> CaseBase:
+    base = separable()
+    from dataclasses import replace
+
+    base.set_calibration(replace(learn(base.index()), answers=tuple(answers)).to_dict())
+    return base
+
+
+def test_a_risk_that_is_certified_answers_and_one_that_is_not_abstains() -> None:
+    base = calibrated_with([Answer(0.9, True, str(i)) for i in range(400)])
+    sure = predictor(base, calibrated=False, risk=0.05).predict(D0, Known(previous="a1"))
+    assert sure.certified_risk is not None
+    assert sure.certified_risk.certified
+    confident = sure.confidence is not None and sure.confidence >= 0.9
+    assert sure.abstained is not confident
+    asks_much = predictor(base, calibrated=False, risk=0.001).predict(D0, Known(previous="a1"))
+    assert asks_much.abstained
+    assert "cannot be certified" in asks_much.reason
+    assert "smallest that can be" in asks_much.reason
+
+
+def test_no_certificate_covers_an_answer_that_the_guard_forced() -> None:
+    base = calibrated_with([Answer(0.001, True, str(i)) for i in range(400)])
+    hand = predictor(base, calibrated=False, risk=0.05)
+    assert hand.predict(D0, Known(previous="a1")).next_action == "a2"
+    forced = hand.predict(D0, Known(previous="a1", facts=("not one",)))
+    assert forced.abstained
+    assert "no certificate covers" in forced.reason
+
+
+def test_a_stale_calibration_warns_and_certifies_nothing() -> None:
+    base = calibrated_with([Answer(0.001, True, str(i)) for i in range(400)])
+    base.retire(base.cases()[-1].id)
+    decision = predictor(base, calibrated=False, risk=0.05).predict(D0, Known(previous="a1"))
+    assert any("cases calibrate" in w for w in decision.warnings)
+    assert decision.abstained
+    assert not predictor(base, calibrated=False).predict(D0, Known(previous="a1")).abstained
+
+
+def test_a_case_added_while_serving_is_used_at_once() -> None:
+    hand = predictor()
+    vector = unit([0, 0, 0, 0, 0, 1])
+    hand.base.add(draft("new", vector, {"family": "f", "device": "new", "previous_action": "a1", "next_action": "a2"}))
+    decision = hand.predict(picture_of(vector), Known(previous="a1"))
+    assert decision.case is not None
+    assert decision.case.case.device == "new"
+
+
+def test_bad_arguments_are_named(tmp_path: Path) -> None:
+    hand = predictor()
+    with pytest.raises(UnknownName, match="did you mean 'a1'"):
+        hand.predict(D0, Known(previous="a_1"))
+    with pytest.raises(UnknownName, match="unknown method 'guess'; known: single, zero-shot"):
+        hand.predict(D0, method="guess")
+    with pytest.raises(NeedsVlm, match="vision-language model"):
+        hand.predict(D0, method="zero-shot")
+    with pytest.raises(UnknownName, match="previous action 'x'"):
+        predictor(library=None).predict(D0, Known(previous="x"))
+    with pytest.raises(InputError, match="facts need an action library"):
+        predictor(library=None).predict(D0, Known(facts=("closed",)))
+    for risk in (0, 1, -0.1, float("nan")):
+        with pytest.raises(InputError, match="risk .* is not a share"):
+            predictor(risk=risk)
+    from sagehand.embed import HashEmbedder
+
+    with pytest.raises(EmbedderMismatch, match="reembed"):
+        Predictor(separable(), LIBRARY, embedder=HashEmbedder())
+
+
+def test_a_base_that_cannot_be_written_decides_and_warns(monkeypatch: pytest.MonkeyPatch) -> None:
+    hand = predictor()
+
+    def refuse(*_: Any, **__: Any) -> int:
+        raise ReadOnlyCaseBase("the case base cannot be written")
+
+    monkeypatch.setattr(hand.base, "record_decision", refuse)
+    decision = hand.predict(D0, Known(previous="a1"))
+    assert (decision.next_action, decision.decision) == ("a2", None)
+    assert any("not logged" in w for w in decision.warnings)
+
+
+def test_pages_of_a_decision_of_a_folder_and_from_the_log(tmp_path: Path) -> None:
+    from PIL import Image
+
+    hand = predictor()
+    folder = tmp_path / "in"
+    folder.mkdir()
+    Image.fromarray(D0).save(folder / "a.png")
+    decision = hand.predict(folder / "a.png", Known(previous="a1"))
+    write_page(tmp_path / "deep" / "page.html", decision, hand.base, folder / "a.png")
+    assert "A2" in (tmp_path / "deep" / "page.html").read_text()
+    write_logged_page(tmp_path / "again.html", hand.base.decision(decision.decision or 0), hand.base)
+    assert "data:image/jpeg" in (tmp_path / "again.html").read_text()
+    write_pages(tmp_path / "all", folder, [("a.png", decision), ("b.png", "no picture")], hand.base)
+    assert sorted(p.name for p in (tmp_path / "all").iterdir()) == ["0001.html", "index.html"]
+    with pytest.raises(InputError, match="cannot be written"):
+        write_page(folder / "a.png" / "page.html", decision, hand.base, folder / "a.png")
