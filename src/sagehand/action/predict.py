@@ -261,7 +261,7 @@ class Predictor:
             candidates=shown,
             method="single",
             judge=prediction.by,
-            evidence=tuple(f"{f.topic}: {f.text}" for f in prediction.findings),
+            evidence=tuple(f.text[:1].upper() + f.text[1:] for f in prediction.findings),
             warnings=tuple(warnings),
             known=known,
             query={},

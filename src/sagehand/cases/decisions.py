@@ -43,8 +43,8 @@ def append(
         thumbnail,
     )
     columns = "time, object_id, revision, doc, vector, thumbnail"
-    sql = f"INSERT INTO decisions ({columns}) VALUES (?, ?, ?, ?, ?, ?) RETURNING n"
-    return int(connection.execute(sql, values).fetchone()[0])
+    sql = f"INSERT INTO decisions ({columns}) VALUES (?, ?, ?, ?, ?, ?)"
+    return int(connection.execute(sql, values).lastrowid or 0)
 
 
 def plain_json(doc: Mapping[str, Any], what: str) -> str:

@@ -93,10 +93,10 @@ class Batch:
         """Append to the history; returns the new sequence number."""
         sql = (
             "INSERT INTO history (batch, time, operation, case_id, before, after, reason, undoes) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?) RETURNING seq"
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
         )
         values = (self.number, self.time, operation or self.operation, case_id, before, after, self.reason, self.undoes)
-        return int(self.connection.execute(sql, values).fetchone()[0])
+        return int(self.connection.execute(sql, values).lastrowid or 0)
 
 
 def last_seq(connection: sqlite3.Connection) -> int:

@@ -51,6 +51,10 @@ class Reader:
         with self._store.reading() as connection:
             return int(connection.execute("SELECT count(*) FROM cases WHERE NOT retired").fetchone()[0])
 
+    def __bool__(self) -> bool:
+        """True: an empty case base is a case base."""
+        return True
+
     def close(self) -> None:
         """Close the file; closing twice is fine."""
         self._store.close()

@@ -139,9 +139,10 @@ def write_state(connection: sqlite3.Connection, case_id: str, state: State, seq:
     values["vector_seq"] = seq
     sql = (
         f"INSERT INTO cases ({', '.join(values)}) VALUES ({', '.join('?' * len(values))}) "
-        f"ON CONFLICT (id) DO UPDATE SET {changed} RETURNING n"
+        f"ON CONFLICT (id) DO UPDATE SET {changed}"
     )
-    return int(connection.execute(sql, tuple(values.values())).fetchone()[0])
+    connection.execute(sql, tuple(values.values()))
+    return int(connection.execute("SELECT n FROM cases WHERE id = ?", (case_id,)).fetchone()[0])
 
 
 _COPIED = ("family", "device", "step", "file_name", "previous_action", "next_action", "place")

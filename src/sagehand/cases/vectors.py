@@ -111,9 +111,10 @@ class VectorBlock:
         """A copy that lacks some rows."""
         keep = np.ones(self.count, bool)
         keep[list(rows)] = False
-        rest = VectorBlock(self.dimension)
-        rest._rows, rest._lengths = self.rows[keep], self.lengths[keep]
+        rest = VectorBlock(self.dimension, len(self._rows))  # as roomy, so that the next case need not copy again
         rest.count = int(keep.sum())
+        np.compress(keep, self.rows, axis=0, out=rest._rows[: rest.count])
+        np.compress(keep, self.lengths, out=rest._lengths[: rest.count])
         return rest
 
     def reserve(self, more: int) -> None:

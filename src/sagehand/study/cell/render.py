@@ -1,8 +1,7 @@
 """Render a scene with MuJoCo: colour, depth, and who owns each pixel.
 
 MuJoCo and a GL driver are needed only here (`pip install 'sagehand[render]'`, ``MUJOCO_GL=egl`` on a machine without a
-screen). What the fixed-function renderer lacks is added afterwards from the depth image: shade in corners and under
-edges (unsharp masking of the depth buffer, Luft et al. 2006), the lens's fall-off and the sensor's noise.
+screen). What the fixed-function renderer lacks is added afterwards by :mod:`~sagehand.study.cell.sensor`.
 """
 
 from __future__ import annotations
@@ -22,6 +21,7 @@ from sagehand.errors import MissingExtra, SettingsError
 from sagehand.study.cell.materials import MATERIALS
 from sagehand.study.cell.parts import Part
 from sagehand.study.cell.scene import Scene
+from sagehand.study.cell.sensor import shoot
 from sagehand.study.cell.shapes import Box, Capsule, Cylinder, MeshShape, mesh_of
 from sagehand.study.cell.textures import texture
 
@@ -152,7 +152,7 @@ class CellRenderer:
         depth = (NEAR * FAR / (NEAR + raw.astype(np.float64) * (FAR - NEAR))).astype(np.float32)
         roles = np.array([part.role for part in scene.parts] + ["cell"])[owner]
         mask = (roles == "device") | (roles == "fixture")
-        shot = _shoot(rgb, depth, scene)
+        shot = shoot(rgb, depth, scene)
         shot.setflags(write=False)
         intrinsics = Intrinsics.from_fovy(self.width, self.height, scene.camera.fovy)
         return Frame(shot, depth, mask, roles == "device", intrinsics)
@@ -282,31 +282,3 @@ def rotation(turn: tuple[float, float, float]) -> NDArray[np.float64]:
     about_y = np.array([[cy, 0, sy], [0, 1, 0], [-sy, 0, cy]])
     about_z = np.array([[cz, -sz, 0], [sz, cz, 0], [0, 0, 1]])
     return np.asarray(about_z @ about_y @ about_x, dtype=np.float64)
-
-
-def _shoot(rgb: NDArray[np.uint8], depth: NDArray[np.float32], scene: Scene) -> NDArray[np.uint8]:
-    """What a camera makes of the clean render: shade in corners, exposure, balance, fall-off, blur, noise."""
-    from scipy import ndimage
-
-    height, width = depth.shape
-    coarse = depth[::2, ::2]
-    shade = np.zeros_like(coarse)
-    focal = height / 2 / (2 * math.tan(math.radians(scene.camera.fovy) / 2))  # of the halved picture [px]
-    for reach, weight in ((0.005, 9.0), (0.018, 5.0)):  # [m]
-        behind = coarse - ndimage.gaussian_filter(coarse, focal * reach / float(np.median(coarse)))
-        shade += weight * np.clip(behind, 0.0, 0.02)
-    shade = ndimage.zoom(
-        ndimage.gaussian_filter(shade, 0.7), (height / shade.shape[0], width / shade.shape[1]), order=1
-    )
-    light = rgb.astype(np.float32) / np.float32(255)
-    light *= (1 - np.clip(3.0 * shade, 0, 0.5))[:, :, None]
-    across = (
-        np.linspace(-1, 1, width, dtype=np.float32) ** 2 + np.linspace(-1, 1, height, dtype=np.float32)[:, None] ** 2
-    )
-    light *= ((1 - 0.12 * across) * np.float32(scene.exposure))[:, :, None]
-    light *= np.array([scene.balance[0], 1.0, scene.balance[1]], dtype=np.float32)
-    for axis in (0, 1):
-        light = ndimage.convolve1d(light, [0.13, 0.74, 0.13], axis=axis, mode="nearest")
-    grain = np.random.default_rng([scene.seed, 9]).standard_normal((height, width, 1), dtype=np.float32)
-    light += grain * np.float32(0.004)
-    return np.ascontiguousarray(np.clip(light * 255 + 0.5, 0, 255).astype(np.uint8))
