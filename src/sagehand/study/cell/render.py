@@ -137,7 +137,7 @@ class CellRenderer:
                     owner[geom.segid + 1] = geom.objid
         finally:
             context.free()
-        number = ids.astype(np.int64) @ np.array([1, 256, 65536])
+        number = ids[:, :, 0] + (ids[:, :, 1].astype(np.int64) << 8) + (ids[:, :, 2].astype(np.int64) << 16)
         return self._frame(scene, rgb, raw[::-1], owner[number])
 
     def _draw(self, drawn: Any, context: Any, depth: NDArray[np.float32] | None = None) -> NDArray[np.uint8]:
@@ -150,12 +150,13 @@ class CellRenderer:
 
     def _frame(self, scene: Scene, rgb: NDArray[np.uint8], raw: NDArray[np.float32], owner: NDArray[np.int64]) -> Frame:
         depth = (NEAR * FAR / (NEAR + raw.astype(np.float64) * (FAR - NEAR))).astype(np.float32)
-        roles = np.array([part.role for part in scene.parts] + ["cell"])[owner]
-        mask = (roles == "device") | (roles == "fixture")
+        # -1, what no part owns, takes the last entry
+        device = np.array([part.role == "device" for part in scene.parts] + [False])[owner]
+        mask = device | np.array([part.role == "fixture" for part in scene.parts] + [False])[owner]
         shot = shoot(rgb, depth, scene)
         shot.setflags(write=False)
         intrinsics = Intrinsics.from_fovy(self.width, self.height, scene.camera.fovy)
-        return Frame(shot, depth, mask, roles == "device", intrinsics)
+        return Frame(shot, depth, mask, device, intrinsics)
 
     def _compile(self, scene: Scene) -> Any:
         """The scene as a MuJoCo model whose geom i is the scene's part i."""
