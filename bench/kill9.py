@@ -89,7 +89,7 @@ def kill_once(folder: Path, cycle: int, rng: random.Random) -> list[int]:
             if any(writer.poll() is not None for writer in writers):
                 raise SystemExit("a writer ended by itself: see its message above")
             time.sleep(0.002)
-        time.sleep(rng.uniform(0.005, 0.15))
+        time.sleep(rng.uniform(0.005, 0.06))
     finally:
         for writer in writers:
             os.kill(writer.pid, signal.SIGKILL)

@@ -152,7 +152,10 @@ def test_an_index_never_changes_and_the_next_one_follows() -> None:
             [list(first.codes(f)[0]) for f in CODED_FIELDS],
             list(first.cases),
         )
+        base.correct(draft(4).pixel_id, {"place": "cnc"})
+        base.index()
         base.add(draft(100, place="vise"))
+        base.index()
         base.correct(draft(3).pixel_id, {"place": "cnc", "device": "other"})
         base.index()
         base.retire(draft(5).pixel_id)

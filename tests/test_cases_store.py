@@ -92,7 +92,9 @@ def test_what_was_added_is_there_after_opening_again(base: CaseBase, file: Path)
 
 
 def test_writes_are_durable_by_setting(base: CaseBase) -> None:
-    values = [base._store.connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("synchronous", "journal_mode")]
+    values = [
+        base._store.connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("synchronous", "journal_mode")
+    ]
     assert values == [2, "wal"]
 
 
@@ -488,4 +490,5 @@ def test_in_memory_is_a_whole_case_base() -> None:
         base.add(draft(1))
         assert (base.path, base.read_only, len(base.index()), base.revision) == (None, False, 1, 1)
         base.undo()
+        assert base  # empty, but there
         assert len(base) == len(base.index()) == 0

@@ -109,12 +109,13 @@ class VectorBlock:
 
     def without(self, rows: Sequence[int]) -> VectorBlock:
         """A copy that lacks some rows."""
-        keep = np.ones(self.count, bool)
-        keep[list(rows)] = False
         rest = VectorBlock(self.dimension, len(self._rows))  # as roomy, so that the next case need not copy again
-        rest.count = int(keep.sum())
-        np.compress(keep, self.rows, axis=0, out=rest._rows[: rest.count])
-        np.compress(keep, self.lengths, out=rest._lengths[: rest.count])
+        start = 0
+        for row in [*sorted(rows), self.count]:
+            end = rest.count + row - start
+            rest._rows[rest.count : end] = self._rows[start:row]
+            rest._lengths[rest.count : end] = self._lengths[start:row]
+            rest.count, start = end, row + 1
         return rest
 
     def reserve(self, more: int) -> None:
