@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from builders import ACTIONS, VectorEmbedder, base_of, draft, near, picture_of, separable, unit
 
+from builders import ACTIONS, VectorEmbedder, base_of, draft, near, picture_of, separable, unit
 from sagehand.action.decision import Known
 from sagehand.action.library import ActionLibrary
 from sagehand.action.page import write_logged_page, write_page, write_pages
@@ -25,7 +25,9 @@ LIBRARY = ActionLibrary.parse(ACTIONS, source="test.yaml")
 D0 = picture_of(unit([1, 0.05, 0.02]))
 
 
-def predictor(base: CaseBase | None = None, *, calibrated: bool = True, library: Any = LIBRARY, **options: Any) -> Predictor:
+def predictor(
+    base: CaseBase | None = None, *, calibrated: bool = True, library: Any = LIBRARY, **options: Any
+) -> Predictor:
     base = separable() if base is None else base
     if calibrated:
         base.set_calibration(learn(base.index()).to_dict())
@@ -105,7 +107,7 @@ def test_out_of_domain_abstains_and_says_how_far() -> None:
     assert not hand.predict(D0, Known(previous="a1")).abstained
     strange = hand.predict(picture_of(unit([0, 0, 0, 0, 0, 0, 0, 1])), Known(previous="a1"))
     assert strange.abstained
-    assert strange.reason.startswith("out of domain: the nearest case has a cosine of")
+    assert strange.reason.startswith("out of domain: the nearest case (d0, step ")
     assert strange.domain is not None
     assert strange.domain["in_domain"] is False
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from builders import base_of, draft, near, separable, unit
 
+from builders import base_of, draft, near, separable, unit
 from sagehand.cases import Index
 from sagehand.judge.calibration import Calibration, learn
 from sagehand.judge.leaveout import crossfit, gather

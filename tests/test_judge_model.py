@@ -78,7 +78,9 @@ def test_unknown_is_neutral_and_agreement_is_symmetric() -> None:
     assert agreement(0, codes).tolist() == [0, 1, -1]
     assert agreement(-1, codes).tolist() == [0, 0, 0]
     zeros = np.zeros(3, dtype=np.int8)
-    features = stack(picture_likeness(np.array([0.5, 0.9, 1.0])), agreement(-1, codes), zeros, np.full(3, np.nan), Scaling())
+    features = stack(
+        picture_likeness(np.array([0.5, 0.9, 1.0])), agreement(-1, codes), zeros, np.full(3, np.nan), Scaling()
+    )
     assert features.shape == (3, len(FEATURES))
     assert (features[:, 1:] == 0).all()
     assert (np.diff(features[:, 0]) > 0).all()

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from builders import picture_of, separable, unit
 from PIL import Image, ImageDraw
 
+from builders import picture_of, separable, unit
 from sagehand.errors import JudgeError
 from sagehand.judge.calibration import learn
 from sagehand.judge.perceptual import PerceptualJudge
@@ -29,7 +29,9 @@ def candidates(query: Query = QUERY) -> tuple[Candidate, ...]:
 
 def question(query: Query = QUERY, valid: tuple[str, ...] = ("a1", "a2", "a3", "end")) -> PredictQuestion:
     ranking = rank(INDEX, query, LEARNT)
-    return PredictQuestion(query, (*ranking.candidates, *ranking.leading.values()), ranking.actions, ranking.classes, valid)
+    return PredictQuestion(
+        query, (*ranking.candidates, *ranking.leading.values()), ranking.actions, ranking.classes, valid
+    )
 
 
 def test_shape_and_components_are_never_claimed() -> None:
@@ -61,7 +63,9 @@ def test_without_a_calibration_it_cannot_tell() -> None:
 def test_the_same_device_and_step_grades_above_another_and_a_contradiction_is_rejected() -> None:
     ranked = candidates()
     right = next(c for c in ranked if (c.case.device, c.case.step) == ("d0", 2))
-    wrong = next(c for c in rank(INDEX, QUERY, LEARNT, keep=36).candidates if c.case.device == "d2" and c.case.step == 4)
+    wrong = next(
+        c for c in rank(INDEX, QUERY, LEARNT, keep=36).candidates if c.case.device == "d2" and c.case.step == 4
+    )
     good, bad = JUDGE.grade(QUERY, right), JUDGE.grade(QUERY, wrong)
     assert good.score is not None
     assert bad.score is not None
@@ -137,7 +141,9 @@ def test_an_even_or_tiny_picture_has_no_crop_and_says_why() -> None:
 
 def test_the_scripted_judge_plays_its_script_and_says_when_it_ends() -> None:
     grade = Grade(7, (), "me")
-    judge = ScriptedJudge({"grade": [grade], "expand": lambda query, scores: JUDGE.expand(query, scores), "compare": [3]})
+    judge = ScriptedJudge(
+        {"grade": [grade], "expand": lambda query, scores: JUDGE.expand(query, scores), "compare": [3]}
+    )
     assert judge.grade(QUERY, candidates()[0]) is grade
     assert judge.expand(QUERY, {}).expand is None
     with pytest.raises(JudgeError, match="no answer left for 'grade'"):

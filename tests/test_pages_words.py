@@ -113,6 +113,7 @@ def test_domain() -> None:
     assert domain_words(None) == ""
     inside = {"p_value": 0.43, "level": 0.05, "similarity": 0.912, "usual": 0.88, "in_domain": True}
     assert domain_words(inside) == (
-        "It looks like the pictures in the case base (nearest 0.91, usually 0.88; p = 0.43, limit 0.05)."
+        "It looks like the pictures in the case base (nearest case 0.91, which has another at 0.88; p = 0.43, limit 0.05)."
     )
     assert domain_words({"in_domain": False, "p_value": None, "similarity": None}) == "It looks like no case known."
+    assert domain_words({"in_domain": None}) == "Too few cases to tell whether it belongs here."

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from builders import base_of, draft, near, separable, unit
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from builders import base_of, draft, near, separable, unit
 from sagehand.errors import UnknownName
 from sagehand.judge.calibration import Calibration, learn
 from sagehand.judge.perceptual import PerceptualJudge
@@ -68,9 +68,15 @@ def test_depth_counts_where_both_sides_have_it() -> None:
     relief[0] = 1
     other = np.roll(relief, 1)
     vector = unit([1])
-    rows = [{"family": "f", "device": d, "next_action": a} for d, a in (("round", "circular"), ("square", "rectangular"))]
+    rows = [
+        {"family": "f", "device": d, "next_action": a} for d, a in (("round", "circular"), ("square", "rectangular"))
+    ]
     index = base_of(
-        [draft("r", vector, rows[0], depth_vector=relief), draft("s", vector, rows[1], depth_vector=other), draft("n", unit([1, 0.1]), rows[1])]
+        [
+            draft("r", vector, rows[0], depth_vector=relief),
+            draft("s", vector, rows[1], depth_vector=other),
+            draft("n", unit([1, 0.1]), rows[1]),
+        ]
     ).index()
     with_depth = rank(index, Query(vector, depth_vector=relief), Calibration())
     assert with_depth.candidates[0].case.device == "round"

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from builders import ACTIONS, VectorEmbedder, base_of, draft, near, picture_of, separable, unit
 from PIL import Image
 
+from builders import ACTIONS, VectorEmbedder, base_of, draft, near, picture_of, separable, unit
 from sagehand.action.library import ActionLibrary
 from sagehand.action.predict import Predictor
 from sagehand.errors import InputError, UnknownName
@@ -65,7 +65,10 @@ def test_pure_noise_is_never_better_than_chance() -> None:
 def test_the_guard_only_helps_when_labels_and_library_agree() -> None:
     index = separable().index()
     with_guard = check(index, LIBRARY, leave_out="device", ablate=False, shuffles=0)
-    assert with_guard.figures["next_action"]["accuracy"] >= check(index, leave_out="device", ablate=False, shuffles=0).figures["next_action"]["accuracy"]
+    assert (
+        with_guard.figures["next_action"]["accuracy"]
+        >= check(index, leave_out="device", ablate=False, shuffles=0).figures["next_action"]["accuracy"]
+    )
     assert all(i.answer in LIBRARY.actions for i in with_guard.items if i.answer)
 
 

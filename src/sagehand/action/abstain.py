@@ -42,9 +42,11 @@ def why_abstain(
         where = f" of family {known.family!r}" if known.family else ""
         return f"the case base holds no case{where} to compare with"
     if domain is not None and domain.in_domain is False:
+        case = ranking.nearest.case
         return (
-            f"out of domain: the nearest case has a cosine of {domain.similarity:.2f}, where {domain.usual:.2f} is "
-            f"usual; only {domain.p_value:.1%} of this base's own cases are so far from every other"
+            f"out of domain: the nearest case ({case.device}, step {case.step}) has a cosine of {domain.similarity:.2f}, "
+            f"while another case is as near to that one as {domain.usual:.2f}; of this base's own cases only "
+            f"{domain.p_value:.1%} stand so apart"
         )
     if not verdicts.valid:
         return "every action is ruled out by what is known"

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from sagehand.action.decision import Decision
 from sagehand.cases import CaseBase
-from sagehand.errors import InputError, NoSuchCase, PictureError
+from sagehand.errors import NoSuchCase, PictureError
+from sagehand.files import write_whole
 from sagehand.pages import IndexEntry, decision_page, index_page
-from sagehand.picture import Box, Picture, load, to_jpeg
+from sagehand.picture import Box, Limits, Picture, load, to_jpeg
 
 __all__ = ["write_logged_page", "write_page", "write_pages"]
 
@@ -33,7 +32,7 @@ def write_page(path: Path, decision: Decision, base: CaseBase, picture: str | Pa
     """
     seen = picture if isinstance(picture, Picture) else load(picture)
     doc = decision.to_dict()
-    _write(path, decision_page(doc, _query_images(doc, seen) | _case_images(doc, base)))
+    write_whole(path, decision_page(doc, _query_images(doc, seen) | _case_images(doc, base)).encode())
 
 
 def write_logged_page(path: Path, doc: Mapping[str, Any], base: CaseBase) -> None:
@@ -42,10 +41,17 @@ def write_logged_page(path: Path, doc: Mapping[str, Any], base: CaseBase) -> Non
     small = base.decision_thumbnail(int(doc["decision"]))
     if small:
         images["query"] = small
-    _write(path, decision_page(doc, images))
+    write_whole(path, decision_page(doc, images).encode())
 
 
-def write_pages(folder: Path, source: Path, results: Sequence[tuple[str, Decision | str]], base: CaseBase) -> None:
+def write_pages(
+    folder: Path,
+    source: Path,
+    results: Sequence[tuple[str, Decision | str]],
+    base: CaseBase,
+    *,
+    limits: Limits | None = None,
+) -> None:
     """Write a page for each picture of a folder, and an index.
 
     Args:
@@ -53,6 +59,7 @@ def write_pages(folder: Path, source: Path, results: Sequence[tuple[str, Decisio
         source: Where the pictures are.
         results: (name, decision or error) of each picture.
         base: The case base.
+        limits: Caps on the pictures that are read.
     """
     entries = []
     for number, (name, result) in enumerate(results, 1):
@@ -60,7 +67,20 @@ def write_pages(folder: Path, source: Path, results: Sequence[tuple[str, Decisio
             entries.append(IndexEntry(name=name, reason=result, failed=True))
             continue
         href = f"{number:04d}.html"
-        seen = load(source / name)
+        try:
+            seen = load(source / name, limits=limits or Limits())
+        except PictureError as error:  # it has gone since it was decided on: the answer still stands in the index
+            why = f"{result.reason}; no page: {error.message}"
+            entries.append(
+                IndexEntry(
+                    name=name,
+                    answer=result.next_action,
+                    reason=why,
+                    confidence=result.confidence,
+                    needs_confirmation=result.needs_confirmation,
+                )
+            )
+            continue
         write_page(folder / href, result, base, seen)
         entries.append(
             IndexEntry(
@@ -73,7 +93,7 @@ def write_pages(folder: Path, source: Path, results: Sequence[tuple[str, Decisio
                 thumbnail=to_jpeg(seen.pixels, long_side=320),
             )
         )
-    _write(folder / "index.html", index_page(entries, title=source.name or "Decisions"))
+    write_whole(folder / "index.html", index_page(entries, title=source.name or "Decisions").encode())
 
 
 def _query_images(doc: Mapping[str, Any], seen: Picture) -> dict[str, bytes]:
@@ -95,17 +115,3 @@ def _case_images(doc: Mapping[str, Any], base: CaseBase) -> dict[str, bytes]:
         except (NoSuchCase, PictureError):
             continue
     return images
-
-
-def _write(path: Path, text: str) -> None:
-    """Through a temporary file beside it: nothing half-written is ever seen."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, suffix=".tmp", delete=False) as draft:
-            draft.write(text)
-        os.chmod(draft.name, 0o644)
-        os.replace(draft.name, path)
-    except OSError as error:
-        raise InputError(
-            f"{path}: the page cannot be written: {error.strerror or error}", hint="name another place"
-        ) from error

@@ -211,7 +211,7 @@ class Predictor:
     def _domain(self, ranking: Ranking, calibration: Calibration) -> Domain | None:
         if ranking.nearest is None or self.domain_level == 0:
             return None
-        return in_domain(calibration, ranking.nearest.evidence.picture, self.domain_level)
+        return in_domain(calibration.strange, ranking.nearest.evidence.picture, ranking.apart, self.domain_level)
 
     def _answers_before(self, known: Known) -> list[str | None]:
         """What was answered last for the object in hand, oldest first."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 
 __all__ = ["main"]
@@ -18,6 +19,9 @@ def main(arguments: list[str] | None = None) -> int:
     """
     from sagehand.cli.app import run
 
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a file name may hold bytes, and a terminal lack letters
+            stream.reconfigure(errors="backslashreplace")
     try:
         return run(sys.argv[1:] if arguments is None else arguments)
     except KeyboardInterrupt:

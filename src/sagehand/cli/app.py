@@ -52,6 +52,16 @@ def run(arguments: list[str]) -> int:
     except SagehandError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
+    except OSError as error:  # a place that cannot be read or entered, whatever was looked for there
+        where = f"{error.filename}: " if error.filename is not None else ""
+        print(f"error: {where}{error.strerror or error} (check the path and its permissions)", file=sys.stderr)
+        return 2
+    except UnicodeEncodeError as error:
+        print(f"error: {error.object!r} is not UTF-8 text", file=sys.stderr)
+        return 2
+    except OverflowError as error:
+        print(f"error: a number is too large: {error}", file=sys.stderr)
+        return 2
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else 0
     return 0

@@ -15,6 +15,7 @@ from sagehand.cli.common import (
     CasesFile,
     announce,
     emit,
+    fields_text,
     finish,
     library_at,
     open_base,
@@ -39,7 +40,7 @@ Labels = Annotated[
 
 @app.command("import")
 def import_(
-    folder: Annotated[Path, typer.Argument(help="Pictures with a metadata.jsonl or metadata.csv.")],
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Pictures with a metadata.jsonl or metadata.csv.")],
     into: Annotated[Path, typer.Option("--into", metavar="CASES", help="The case base; made when it is not there.")],
     actions: Actions = None,
     crop: Annotated[
@@ -81,7 +82,8 @@ def import_(
     for problem in failed:
         announce(f"{folder}: line {problem['line']}: {problem['file_name']}: {problem['reason']}")
     emit(done, as_json, lambda: _imported(done))
-    finish(130 if interrupted else 1 if failed else 0)
+    nothing = not (done["added"] or done["unchanged"] or done["conflicts"])
+    finish(130 if interrupted else 2 if failed and nothing else 1 if failed else 0)
 
 
 def _imported(done: dict[str, Any]) -> str:
@@ -102,7 +104,7 @@ def _imported(done: dict[str, Any]) -> str:
 @app.command()
 def add(
     cases: CasesFile,
-    picture: Annotated[Path, typer.Argument(help="The picture.")],
+    picture: Annotated[Path, typer.Argument(metavar="PICTURE", help="The picture.")],
     labels: Labels,
     depth: Annotated[Path | None, typer.Option(help="Its depth image.")] = None,
     depth_unit: Annotated[str | None, typer.Option(help="m, mm or um. [setting: depth_unit]")] = None,
@@ -181,10 +183,14 @@ def tree(
     as_json: AsJson = False,
 ) -> None:
     """Print the knowledge tree: families, devices, steps, and how well each is covered."""
+    from sagehand.errors import UnknownName
+
     with open_base(cases) as base:
         grown = base.tree()
-        if family is not None:
-            grown.devices(family)
+        within = [family] if family is not None else grown.families()
+        known = {name for each in within for name in grown.devices(each)}
+        if device is not None and device not in known:
+            raise UnknownName("device", device, known)
         rows, doc = [], []
         for f in grown.nodes:
             for d in f.devices:
@@ -226,17 +232,17 @@ def show(
     with open_base(cases) as base:
         found = base.get(case)
         if picture is not None:
-            picture.write_bytes(base.image(found.id))
+            from sagehand.files import write_whole
+
+            write_whole(picture, base.image(found.id))
         doc = case_doc(found)
-        emit(
-            doc, as_json, lambda: table([[k, v] for k, v in doc.items() if v not in (None, [], {})], ["field", "value"])
-        )
+        emit(doc, as_json, lambda: fields_text(doc))
 
 
 @app.command()
 def export(
     cases: CasesFile,
-    folder: Annotated[Path, typer.Argument(help="A new or empty folder.")],
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A new or empty folder.")],
     format_: Annotated[str, typer.Option("--format", help="jsonl or csv.")] = "jsonl",
     as_json: AsJson = False,
 ) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -25,6 +25,7 @@ __all__ = [
     "CasesOption",
     "announce",
     "emit",
+    "fields_text",
     "finish",
     "library_at",
     "open_base",
@@ -109,6 +110,23 @@ def progress(label: str) -> Iterator[Callable[[int, int], None] | None]:
             bar.update(task, completed=done, total=total)
 
         yield report
+
+
+def fields_text(doc: Mapping[str, Any]) -> str:
+    """Fields and values, aligned; what is empty is left out, and lists are told in words."""
+    return table(
+        [[key, _told(value)] for key, value in doc.items() if value not in (None, (), [], {})], ["field", "value"]
+    )
+
+
+def _told(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list | tuple) and all(isinstance(item, str) for item in value):
+        return ", ".join(value)
+    if isinstance(value, list | tuple) and all(isinstance(item, list | tuple) for item in value):
+        return f"{len(value)} points"
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, list | tuple | dict) else str(value)
 
 
 def table(rows: Sequence[Sequence[Any]], header: Sequence[str]) -> str:

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from sagehand.cli.common import AsJson, CasesFile, announce, emit, open_base, table
+from sagehand.cli.common import AsJson, CasesFile, announce, emit, fields_text, open_base, table
+from sagehand.cli.predict import decision_text
 
 __all__ = ["app"]
 
@@ -57,4 +58,6 @@ def show(
 
             write_logged_page(report, doc, base)
             announce(f"page: {report}")
-    emit(doc, as_json, lambda: table([[k, v] for k, v in doc.items() if v not in (None, [], {})], ["field", "value"]))
+    # another program may have logged what it likes: only what predict logs has a text of its own
+    ours = {"candidates", "judge", "valid_actions"} <= doc.keys()
+    emit(doc, as_json, lambda: decision_text(doc) if ours else fields_text(doc))

@@ -14,9 +14,9 @@ app = typer.Typer(
     help="Insert, move and rename steps, devices and families.", no_args_is_help=True, rich_markup_mode=None
 )
 
-Family = Annotated[str, typer.Argument(help="The family.")]
-Device = Annotated[str, typer.Argument(help="The device.")]
-Step = Annotated[int, typer.Argument(min=1, help="The step's number.")]
+Family = Annotated[str, typer.Argument(metavar="FAMILY", help="The family.")]
+Device = Annotated[str, typer.Argument(metavar="DEVICE", help="The device.")]
+Step = Annotated[int, typer.Argument(min=1, metavar="STEP", help="The step's number.")]
 
 
 @app.command("insert-step")
@@ -33,7 +33,14 @@ def insert_step(
 
 
 @app.command("move-step")
-def move_step(cases: CasesFile, family: Family, device: Device, step: Step, to: Step, as_json: AsJson = False) -> None:
+def move_step(
+    cases: CasesFile,
+    family: Family,
+    device: Device,
+    step: Step,
+    to: Annotated[int, typer.Argument(min=1, metavar="TO", help="The place that it moves to.")],
+    as_json: AsJson = False,
+) -> None:
     """Renumber a step; the steps between the two places close up."""
     _edit("move_step", cases, as_json, family, device, step, to)
 
@@ -44,7 +51,7 @@ def rename_step(
     family: Family,
     device: Device,
     step: Step,
-    name: Annotated[str, typer.Argument(help="The new name.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The new name.")],
     as_json: AsJson = False,
 ) -> None:
     """Rename a step: the `state` of all its cases."""
@@ -56,7 +63,7 @@ def rename_device(
     cases: CasesFile,
     family: Family,
     device: Device,
-    to: Annotated[str, typer.Argument(help="The new name.")],
+    to: Annotated[str, typer.Argument(metavar="NAME", help="The new name.")],
     as_json: AsJson = False,
 ) -> None:
     """Rename a device; a name that is taken is refused."""
@@ -65,7 +72,10 @@ def rename_device(
 
 @app.command("rename-family")
 def rename_family(
-    cases: CasesFile, family: Family, to: Annotated[str, typer.Argument(help="The new name.")], as_json: AsJson = False
+    cases: CasesFile,
+    family: Family,
+    to: Annotated[str, typer.Argument(metavar="NAME", help="The new name.")],
+    as_json: AsJson = False,
 ) -> None:
     """Rename a family; a name that is taken is refused."""
     _edit("rename_family", cases, as_json, family, to)
@@ -76,7 +86,7 @@ def move_device(
     cases: CasesFile,
     family: Family,
     device: Device,
-    to: Annotated[str, typer.Argument(help="The family to move it to.")],
+    to: Annotated[str, typer.Argument(metavar="TO", help="The family to move it to.")],
     as_json: AsJson = False,
 ) -> None:
     """Move a device to another family."""

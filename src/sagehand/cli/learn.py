@@ -53,9 +53,9 @@ def check(
             ablate=not quick,
             shuffles=0 if quick else 20,
         )
+    emit(report.figures, as_json, lambda: figures_text(report.figures))
     if out is not None:
         write_items(out, report.items)
-    emit(report.figures, as_json, lambda: figures_text(report.figures))
 
 
 def calibrate(cases: CasesFile, leave_out: LeaveOutOption = "case", as_json: AsJson = False) -> None:
@@ -95,8 +95,9 @@ def reembed(
 
 def write_items(path: Path, items: Any) -> None:
     """One JSON line an item."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(json.dumps(i.to_dict(), ensure_ascii=False) + "\n" for i in items), encoding="utf-8")
+    from sagehand.files import write_whole
+
+    write_whole(path, "".join(json.dumps(i.to_dict(), ensure_ascii=False) + "\n" for i in items).encode())
     announce(f"{len(items)} items in {path}")
 
 

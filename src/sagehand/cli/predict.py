@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -51,7 +52,7 @@ def register(app: typer.Typer) -> None:
 
 
 def predict(
-    picture: Annotated[Path, typer.Argument(help="An image, or a folder of images.")],
+    picture: Annotated[Path, typer.Argument(metavar="PICTURE", help="An image, or a folder of images.")],
     cases: CasesOption = None,
     actions: Actions = None,
     previous: Annotated[
@@ -94,6 +95,7 @@ def predict(
 ) -> None:
     """Say the next action for a picture, with the case it leans on, or that the operator must be asked."""
     from sagehand.action.decision import Known
+    from sagehand.picture import Limits
 
     set_ = settings(cases=cases, actions=actions, risk=risk, domain_level=domain_level, depth_unit=depth_unit)
     known = Known(
@@ -105,7 +107,8 @@ def predict(
         place=place,
         object_id=object_id,
     )
-    options: dict[str, Any] = {"method": method, "allow_own": allow_own, "box": _box(box)}
+    limits = Limits(max_pixels=set_.max_pixels)
+    options: dict[str, Any] = {"method": method, "allow_own": allow_own, "box": _box(box), "limits": limits}
     if depth is not None:
         options |= {"depth": depth, "depth_unit": set_.depth_unit}
     with _predictor(set_, log=not no_log) as predictor:
@@ -114,17 +117,26 @@ def predict(
                 raise InputError("--depth and --box are for one picture", hint=f"{picture} is a folder")
             finish(_folder(picture, predictor, known, options, report, as_json))
             return
+        if box is not None and predictor.base.crop != "truth":
+            raise InputError(
+                f"--box is for a case base of crop truth; {set_.cases} was built with crop {predictor.base.crop}",
+                hint="leave it out",
+            )
         decision = predictor.predict(picture, known, **options)
+        doc = decision.to_dict()
+        emit(doc, as_json, lambda: decision_text(doc))
         if report is not None:
             from sagehand.action.page import write_page
+            from sagehand.picture import load
 
-            write_page(report, decision, predictor.base, picture)
+            write_page(report, decision, predictor.base, load(picture, limits=limits))
             announce(f"page: {report}")
-        emit(decision.to_dict(), as_json, lambda: decision_text(decision))
 
 
 def evaluate(
-    folder: Annotated[Path, typer.Argument(help="Labelled pictures with a metadata.jsonl or metadata.csv.")],
+    folder: Annotated[
+        Path, typer.Argument(metavar="FOLDER", help="Labelled pictures with a metadata.jsonl or metadata.csv.")
+    ],
     cases: CasesOption = None,
     actions: Actions = None,
     risk: Risk = None,
@@ -145,9 +157,9 @@ def evaluate(
         }
     for name, reason in report.failed:
         announce(f"{name}: {reason}")
+    emit(figures, as_json, lambda: figures_text(figures))
     if out is not None:
         write_items(out, report.items)
-    emit(figures, as_json, lambda: figures_text(figures))
     finish(1 if report.failed else 0)
 
 
@@ -192,61 +204,62 @@ def _folder(
         if not as_json:
             answer = decision.next_action or f"ask the operator: {decision.reason}"
             typer.echo(f"{name}\t{answer}")
-    if report is not None:
-        from sagehand.action.page import write_pages
-
-        write_pages(report, folder, results, predictor.base)
-        announce(f"pages: {report / 'index.html'}")
     failed = [name for name, result in results if isinstance(result, str)]
     if as_json:
         docs = [{"file_name": n, **({"error": r} if isinstance(r, str) else r.to_dict())} for n, r in results]
         typer.echo(json.dumps(docs, indent=2, ensure_ascii=False, allow_nan=False))
+    if report is not None:
+        from sagehand.action.page import write_pages
+
+        write_pages(report, folder, results, predictor.base, limits=options["limits"])
+        announce(f"pages: {report / 'index.html'}")
     return 2 if len(failed) == len(names) else 1 if failed else 0
 
 
-def decision_text(decision: Decision) -> str:
-    """The decision, for a terminal."""
-    doc = decision.to_dict()
-    lines = [f"next action: {decision.next_action}" if decision.next_action else "ask the operator"]
-    if decision.needs_confirmation:
+def decision_text(doc: Mapping[str, Any]) -> str:
+    """A decision as ``Decision.to_dict`` gives it or the log keeps it, for a terminal."""
+    from sagehand.judge.risk import Certificate
+
+    lines = [f"next action: {doc['next_action']}" if doc["next_action"] else "ask the operator"]
+    if doc["needs_confirmation"]:
         lines.append("an operator must confirm it before it is done")
-    lines.append(f"because: {decision.reason}")
-    if decision.confidence is not None:
-        certificate = decision.certified_risk
-        certified = certificate.words() if certificate else "no risk was set: the answer is not certified"
-        lines.append(f"confidence: {decision.confidence:.2f} ({certified})")
-    if decision.remaining_actions is not None:
-        lines.append(f"remaining: {', '.join(decision.remaining_actions) or 'nothing'}")
-    if doc["case"]:
-        case = doc["case"]
-        lines.append(
-            f"case: {case['device']}, step {case['step']}: {case['state']} "
-            f"({case['file_name']}, cosine {case['similarity']:.2f})"
+    lines.append(f"because: {doc['reason']}")
+    if doc["confidence"] is not None:
+        certificate = doc["certified_risk"]
+        certified = (
+            Certificate(**certificate).words() if certificate else "no risk was set: the answer is not certified"
         )
-    lines += [f"  {sentence}" for sentence in decision.evidence]
-    lines += [
-        "",
-        table(
-            [
-                [
-                    c["device"],
-                    c["step"],
-                    c["next_action"],
-                    f"{c['similarity']:.2f}",
-                    c["evidence"]["previous"],
-                    f"{c['probability']:.2f}",
-                ]
-                for c in doc["candidates"]
-            ],
-            ["candidate", "step", "next", "cosine", "previous action", "belief"],
-        ),
+        lines.append(f"confidence: {doc['confidence']:.2f} ({certified})")
+    if doc["remaining_actions"] is not None:
+        lines.append(f"remaining: {', '.join(doc['remaining_actions']) or 'nothing'}")
+    if doc["case"]:
+        lines.append(
+            f"case: {_place_of(doc['case'])} ({doc['case']['file_name']}, cosine {doc['case']['similarity']:.2f})"
+        )
+    lines += [f"  {sentence}" for sentence in doc["evidence"]]
+    rows = [
+        [
+            c["device"],
+            c["step"],
+            c["next_action"],
+            f"{c['similarity']:.2f}",
+            c["evidence"]["previous"],
+            f"{c['probability']:.2f}",
+        ]
+        for c in doc["candidates"]
     ]
-    if decision.ruled_out:
-        lines += ["", "ruled out:", *(f"  {name}: {why}" for name, why in decision.ruled_out.items())]
-    lines += ["", f"allowed: {', '.join(decision.valid_actions)}"]
-    lines += [f"note: {warning}" for warning in decision.warnings]
-    logged = f"decision {decision.decision}" if decision.decision is not None else "not logged"
-    return "\n".join([*lines, f"{decision.judge} judge, {decision.seconds * 1000:.0f} ms, {logged}"])
+    lines += ["", table(rows, ["candidate", "step", "next", "cosine", "previous action", "belief"])]
+    if doc["ruled_out"]:
+        lines += ["", "ruled out:", *(f"  {name}: {why}" for name, why in doc["ruled_out"].items())]
+    lines += ["", f"allowed: {', '.join(doc['valid_actions'])}"]
+    lines += [f"note: {warning}" for warning in doc["warnings"]]
+    logged = f"decision {doc['decision']}" if doc["decision"] is not None else "not logged"
+    return "\n".join([*lines, f"{doc['judge']} judge, {doc['seconds'] * 1000:.0f} ms, {logged}"])
+
+
+def _place_of(case: Mapping[str, Any]) -> str:
+    step = f", step {case['step']}" if case["step"] is not None else ""
+    return f"{case['device']}{step}" + (f": {case['state']}" if case["state"] else "")
 
 
 def _box(text: str | None) -> Any:
@@ -260,4 +273,8 @@ def _box(text: str | None) -> Any:
         raise InputError(
             f"--box {text!r} is not four whole numbers", hint="as in --box 120,80,400,300 (x, y, width, height)"
         ) from None
+    if min(x, y) < 0 or min(w, h) < 1:
+        raise InputError(
+            f"--box {text!r} is no box", hint="x and y are 0 or more, width and height 1 or more, all in pixels"
+        )
     return Box(x, y, x + w, y + h)

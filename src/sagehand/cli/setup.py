@@ -54,7 +54,7 @@ def demo(
         shown = run(out, on_progress=report)
     doc = {**shown.decision.to_dict(), "page": str(shown.page), "case_base": str(shown.cases), "truth": shown.truth}
     places = f"truth: {shown.truth}\npage: {shown.page}\ncase base: {shown.cases}"
-    emit(doc, as_json, f"{shown.told}\n\n{decision_text(shown.decision)}\n\n{places}")
+    emit(doc, as_json, f"{shown.told}\n\n{decision_text(doc)}\n\n{places}")
 
 
 def embedders(as_json: AsJson = False) -> None:

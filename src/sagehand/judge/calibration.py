@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 
 from sagehand.cases import Index
 from sagehand.judge.evidence import FEATURES, Scaling
-from sagehand.judge.leaveout import LeaveOut, Pairs, crossfit, gather
+from sagehand.judge.leaveout import LeaveOut, Pairs, crossfit, gather, strangenesses
 from sagehand.judge.model import fit_belief, fit_match
 from sagehand.judge.risk import Answer
 
 __all__ = ["RECIPE", "Calibration", "learn"]
 
-RECIPE = 1
+RECIPE = 2
 """Version of the recipe; a calibration of another version is stale."""
 
 _GRADED = 15  # paper A §2.4: the n nearest that a search looks at
@@ -38,6 +38,7 @@ class Calibration:
         match: The same four and an intercept, for "does this one case match?".
         scaling: The scale of the evidence.
         usual: Sorted picture cosines of each case to its nearest other one: what is usual in this base.
+        strange: Sorted strangeness of each case to the others, for the domain test.
         answers: Every labelled case answered without itself, for certifying a risk.
         leave_out: What was left out to learn: "case" (the devices are known ones) or "device" (they are new).
         queries: Cases that taught.
@@ -50,6 +51,7 @@ class Calibration:
     match: tuple[float, ...] = _DEFAULT_MATCH
     scaling: Scaling = field(default_factory=Scaling)
     usual: tuple[float, ...] = ()
+    strange: tuple[float, ...] = ()
     answers: tuple[Answer, ...] = ()
     leave_out: LeaveOut = "case"
     queries: int = 0
@@ -73,6 +75,7 @@ class Calibration:
             "match": dict(zip((*FEATURES, "intercept"), self.match, strict=True)),
             "scaling": self.scaling.to_dict(),
             "usual": list(self.usual),
+            "strange": list(self.strange),
             "answers": [[a.confidence, a.right, a.unit] for a in self.answers],
         }
 
@@ -84,6 +87,7 @@ class Calibration:
             match=tuple(float(doc["match"][name]) for name in (*FEATURES, "intercept")),
             scaling=Scaling(**doc["scaling"]),
             usual=tuple(doc["usual"]),
+            strange=tuple(doc["strange"]),
             answers=tuple(Answer(float(c), bool(r), str(u)) for c, r, u in doc["answers"]),
             leave_out=doc["leave_out"],
             queries=int(doc["queries"]),
@@ -119,6 +123,7 @@ def learn(index: Index, leave_out: LeaveOut = "case") -> Calibration:
         match=_floats(_match(index, pairs, features)),
         scaling=scaling,
         usual=tuple(sorted(float(c) for c in pairs.cosine.max(axis=1, initial=-1.0) if c > -1.0)),
+        strange=tuple(sorted(s for s in strangenesses(index, pairs).tolist() if s == s)),
         answers=tuple(_answers(pairs)),
         leave_out=leave_out,
         queries=int((pairs.right.any(axis=1)).sum()),

@@ -1,18 +1,31 @@
-"""Is this picture one of the kind that the case base knows? A conformal test on the nearest picture (SPEC C3).
+"""Is this picture one of the kind that the case base knows? A conformal test (SPEC C3).
 
-Each case of the base has a cosine to its nearest other case, near-duplicates and group left out. The p-value of a query
-is the share of cases that are as lonely as it or lonelier; when query and cases are exchangeable, a picture of the right
-kind is turned away with a probability of at most ``level``. With fewer than 1/level − 1 cases nothing can be turned away.
+How *strange* a picture is: its distance to the nearest case over the square root of that case's distance to its own
+nearest other one. Near an empty fixture stand the cases of the fixture with a device in it, but these stand much nearer
+to each other: the bare distance does not see it, while the ratio of the two (Tax and Duin, ICPR 2000) does not see what
+is far from loose cases. Half-way between the two saw 24 of 24 strangers in four renders of the demo cell with other
+seeds, the bare distance 20, the ratio 23, at 4, 5 and 2 of 68 right pictures turned away.
+
+Each case of the base has such a number too, its own unit left out; the p-value is the share of cases that are as strange
+or stranger. When query and cases are exchangeable, a right picture is turned away with a probability of at most
+``level``. With fewer than 1/level − 1 cases nothing is.
 """
 
 from __future__ import annotations
 
 import bisect
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sagehand.judge.calibration import Calibration
+import numpy as np
+from numpy.typing import NDArray
 
-__all__ = ["Domain", "in_domain"]
+__all__ = ["NEAR_DUPLICATE", "Domain", "in_domain", "own_nearest", "strangeness"]
+
+NEAR_DUPLICATE = 0.99
+"""Pictures with a cosine of at least this are near-duplicates: one of them says nothing new about the other."""
+
+_FLOOR = 0.01  # of the cosine distance: two shots from one tripod are not infinitely near
 
 
 @dataclass(frozen=True)
@@ -20,10 +33,11 @@ class Domain:
     """Outcome of the test.
 
     Attributes:
-        p_value: Share of the base's cases that are at most as close to another one; None when it was not learnt.
+        p_value: Share of the base's cases that are at least as strange; None when it was not learnt.
         level: At most this share of right pictures is turned away.
         similarity: Cosine of the query to its nearest case.
-        usual: The middle of the same cosines within the base; None when it was not learnt.
+        usual: Cosine of that case to its own nearest other one; None when there is none.
+        strangeness: See :func:`strangeness`; None where ``usual`` is.
         in_domain: False when p < level; None when the base is too small to tell.
     """
 
@@ -31,20 +45,49 @@ class Domain:
     level: float
     similarity: float
     usual: float | None
+    strangeness: float | None
     in_domain: bool | None
 
 
-def in_domain(calibration: Calibration, similarity: float, level: float) -> Domain:
+def strangeness(similarity: float, usual: float) -> float:
+    """Distance to the nearest case over the root of that case's distance to its own nearest other one.
+
+    Args:
+        similarity: Cosine to the nearest case.
+        usual: Cosine of that case to its own nearest other one.
+    """
+    return float((1 - similarity + _FLOOR) / (1 - usual + _FLOOR) ** 0.5)
+
+
+def own_nearest(vectors: NDArray[np.float32], nearest: NDArray[np.float32], same: NDArray[np.bool_]) -> float | None:
+    """Cosine of a case to its nearest other one among the cases near it, its near-duplicates and its unit left out.
+
+    Args:
+        vectors: (c, d) the cases near it.
+        nearest: (d,) the case.
+        same: (c,) which of them are itself or of its own unit.
+
+    Returns:
+        The cosine, or None where no other case is left.
+    """
+    cosines = vectors @ nearest
+    cosines = cosines[~same & (cosines < NEAR_DUPLICATE)]
+    return float(cosines.max()) if len(cosines) else None
+
+
+def in_domain(strange: Sequence[float], similarity: float, usual: float | None, level: float) -> Domain:
     """Test a query.
 
     Args:
-        calibration: Holds what is usual.
-        similarity: Cosine to the nearest case, the query's own picture left out.
+        strange: Sorted strangeness of the base's own cases, from the calibration.
+        similarity: Cosine of the query to the nearest case, the query's own picture left out.
+        usual: From :func:`own_nearest`.
         level: Share of right pictures that may be turned away, in [0, 1); 0 turns nothing away.
     """
-    usual = calibration.usual
-    if not usual:
-        return Domain(None, level, similarity, None, None)
-    p_value = (1 + bisect.bisect_right(usual, similarity)) / (len(usual) + 1)
-    able = 1 / (len(usual) + 1) < level
-    return Domain(p_value, level, similarity, usual[len(usual) // 2], p_value >= level if able else None)
+    if not strange or usual is None:
+        return Domain(None, level, similarity, usual, None, None)
+    own = strangeness(similarity, usual)
+    count = len(strange)
+    p_value = (1 + count - bisect.bisect_left(strange, own)) / (count + 1)
+    able = 1 / (count + 1) < level
+    return Domain(p_value, level, similarity, usual, own, p_value >= level if able else None)

@@ -19,16 +19,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sagehand.cases import Index
+from sagehand.judge.domain import NEAR_DUPLICATE, own_nearest, strangeness
 from sagehand.judge.evidence import FEATURES, Scaling, agreement, picture_likeness, stack
 from sagehand.judge.model import belief, fit_belief
 
-__all__ = ["MAX_CANDIDATES", "NEAR_DUPLICATE", "Fold", "LeaveOut", "Pairs", "crossfit", "gather"]
+__all__ = ["MAX_CANDIDATES", "Fold", "LeaveOut", "Pairs", "crossfit", "gather", "strangenesses"]
 
 LeaveOut = Literal["case", "device"]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-NEAR_DUPLICATE = 0.99
 MAX_CANDIDATES = 256
 _MAX_QUERIES = 2000
 _BLOCK = 256
@@ -178,6 +178,24 @@ def crossfit(pairs: Pairs, use: Sequence[str] = FEATURES) -> Iterator[Fold]:
         features = pairs.features(scaling)
         weights = fit_belief(features[others], seen[others], pairs.right[others], use)
         yield Fold(queries, belief(features[queries], weights, pairs.present[queries]), weights, scaling)
+
+
+def strangenesses(index: Index, pairs: Pairs) -> Floats:
+    """(m,) how strange each query is to the base without its own unit; NaN where too few cases are left.
+
+    Args:
+        index: The cases that the pairs were gathered from, by nearness.
+        pairs: The queries and candidates.
+    """
+    found = np.full(len(pairs.rows), np.nan)
+    unit = np.array(pairs.unit)
+    for query, there in enumerate(pairs.present):
+        cases = pairs.cases[query][there]
+        if len(cases) > 1:
+            usual = own_nearest(index.vectors[cases], index.vectors[cases[0]], unit[cases] == unit[cases[0]])
+            if usual is not None:
+                found[query] = strangeness(float(pairs.cosine[query, 0]), usual)
+    return found
 
 
 def _key(text: str) -> bytes:

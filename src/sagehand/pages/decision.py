@@ -64,7 +64,10 @@ def decision_page(doc: Mapping[str, Any], images: Mapping[str, bytes]) -> str:
         case=_case(doc.get("case")),
         evidence=list(doc.get("evidence") or ()),
         judge=doc.get("judge") or "",
-        domain={"text": domain_words(doc.get("domain")), "inside": bool((doc.get("domain") or {}).get("in_domain"))},
+        domain={
+            "text": domain_words(doc.get("domain")),
+            "inside": (doc.get("domain") or {}).get("in_domain") is not False,
+        },
         candidates=_candidates(doc, uris),
         allowed=_allowed(doc),
         ruled_out=_ruled_out(doc),

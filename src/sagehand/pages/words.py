@@ -147,11 +147,15 @@ def domain_words(domain: Mapping[str, Any] | None) -> str:
     """How far the picture is from everything in the case base; "" when this was not looked at."""
     if not domain:
         return ""
-    looks = "It looks like the pictures in the case base" if domain.get("in_domain") else "It looks like no case known"
+    looks = {
+        True: "It looks like the pictures in the case base",
+        False: "It looks like no case known",
+        None: "Too few cases to tell whether it belongs here",
+    }[domain.get("in_domain")]
     parts = []
     if domain.get("similarity") is not None:
-        usual = f", usually {number(domain['usual'])}" if domain.get("usual") is not None else ""
-        parts.append(f"nearest {number(domain['similarity'])}{usual}")
+        usual = f", which has another at {number(domain['usual'])}" if domain.get("usual") is not None else ""
+        parts.append(f"nearest case {number(domain['similarity'])}{usual}")
     if domain.get("p_value") is not None:
         level = f", limit {domain['level']:.2g}" if domain.get("level") is not None else ""
         parts.append(f"p = {domain['p_value']:.2g}{level}")

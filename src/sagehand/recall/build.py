@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from sagehand.cases import Case, CaseBase, CaseDraft, import_folder, parse_row
 from sagehand.embed import DEFAULT_EMBEDDER, depth_vector, get_embedder
+from sagehand.errors import InputError
 from sagehand.judge.calibration import Calibration, learn
 from sagehand.judge.leaveout import LeaveOut
 from sagehand.judge.perceptual import PerceptualJudge
@@ -54,7 +55,9 @@ def build(
             folder, base, one_thread, cropper=cut, check=check, depth_unit=depth_unit, on_progress=on_progress
         ).to_dict()
         learnt = None
-        if report["added"] or base.calibration() is None:
+        doc = base.calibration()
+        # an import that was stopped before it calibrated is finished here
+        if report["added"] or doc is None or Calibration.from_dict(doc).stale(base.revision):
             learnt = calibrate(base, leave_out)
         return {
             **report,
@@ -171,8 +174,13 @@ def _open_or_create(into: Path, folder: str | Path, embedder: str | None, crop: 
     read_table(folder)  # a folder that cannot be used must not leave an empty case base behind
     strategy = crop or "none"
     cropper(strategy, PerceptualJudge())
-    into.parent.mkdir(parents=True, exist_ok=True)
-    return CaseBase.create(into, embedder=get_embedder(embedder or DEFAULT_EMBEDDER).identity, crop=strategy)
+    identity = get_embedder(embedder or DEFAULT_EMBEDDER).identity
+    try:
+        into.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        what = f"the folder {into.parent} cannot be made: {error.strerror or error}"
+        raise InputError(what, hint="name another place") from error
+    return CaseBase.create(into, embedder=identity, crop=strategy)
 
 
 def _rounded(value: float | None) -> float | None:

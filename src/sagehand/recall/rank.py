@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from sagehand.cases import Index, Where
 from sagehand.judge.calibration import Calibration
+from sagehand.judge.domain import own_nearest
 from sagehand.judge.evidence import agreement, picture_likeness, stack
 from sagehand.judge.leaveout import MAX_CANDIDATES
 from sagehand.judge.model import belief
@@ -31,6 +32,7 @@ class Ranking:
         leading: For each next action, the candidate that speaks most for it (it need not be among ``candidates``).
         actions: Belief in each next action, most first; cases without one believe in none, so the sum may be below 1.
         classes: Belief in each family.
+        apart: Cosine of that nearest case to its own nearest other one; None where there is none.
         nearest: The nearest picture whatever the context, with its cosine; None for an empty base.
         order: (c,) index rows of the cases weighed, by belief, then by id.
     """
@@ -40,6 +42,7 @@ class Ranking:
     actions: Mapping[str, float]
     classes: Mapping[str, float]
     nearest: Candidate | None
+    apart: float | None
     order: NDArray[np.int64]
 
 
@@ -63,7 +66,7 @@ def rank(
     mask = index.mask(Where(family=query.family, exclude=exclude))
     rows, cosine = index.top(query.vector, MAX_CANDIDATES, mask)
     if not len(rows):
-        return Ranking((), {}, {}, {}, None, rows)
+        return Ranking((), {}, {}, {}, None, None, rows)
     previous = _agree(index, "previous_action", query.previous_action, rows)
     place = _agree(index, "place", query.place, rows)
     depth = _depth(index, query, rows)
@@ -93,8 +96,16 @@ def rank(
         actions=actions,
         classes=_totals(family_codes[rows], family_names, shares),
         nearest=candidate(0),
+        apart=_apart(index, rows),
         order=rows[order],
     )
+
+
+def _apart(index: Index, rows: NDArray[np.int64]) -> float | None:
+    groups = index.codes("group")[0][rows]
+    same = (groups == groups[0]) & (groups >= 0)
+    same[0] = True
+    return own_nearest(index.vectors[rows], index.vectors[rows[0]], same)
 
 
 def _agree(index: Index, field: str, known: str | None, rows: NDArray[np.int64]) -> NDArray[np.int8]:

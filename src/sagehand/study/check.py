@@ -20,7 +20,7 @@ from sagehand.action.library import ActionLibrary
 from sagehand.cases import Case, Index
 from sagehand.errors import InputError, UnknownName
 from sagehand.judge.evidence import FEATURES
-from sagehand.judge.leaveout import LeaveOut, Pairs, crossfit, gather
+from sagehand.judge.leaveout import LeaveOut, Pairs, crossfit, gather, strangenesses
 from sagehand.study.score import Item, share, summarise
 
 __all__ = ["ABLATIONS", "CheckReport", "check", "label_conflicts", "leave_out_of"]
@@ -188,7 +188,7 @@ def _marks(pairs: Pairs, use: Sequence[str], names: list[str]) -> list[bool]:
 
 
 def _items(index: Index, pairs: Pairs, names: list[str], ours: _Answers, context: _Answers) -> list[Item]:
-    lonely = np.sort(pairs.cosine.max(axis=1, initial=-1.0))
+    strange = strangenesses(index, pairs)
     items = []
     for query, row in enumerate(pairs.rows.tolist()):
         case = index.cases[row]
@@ -197,7 +197,7 @@ def _items(index: Index, pairs: Pairs, names: list[str], ours: _Answers, context
         nearest = index.cases[int(by_photo[0])] if len(by_photo) else None
         lead = index.cases[int(ours.lead[query])] if ours.lead[query] >= 0 else None
         right = _right_rows(index, pairs.leave_out, row)
-        p_value = np.searchsorted(lonely, pairs.cosine[query].max(initial=-1.0), side="right") / len(lonely)
+        as_strange = float(np.mean(strange >= strange[query])) if np.isfinite(strange[query]) else 1.0
         items.append(
             Item(
                 file_name=case.file_name,
@@ -211,7 +211,7 @@ def _items(index: Index, pairs: Pairs, names: list[str], ours: _Answers, context
                 case_device=_same(lead, case, step=False),
                 case_step=_same(lead, case, step=True),
                 rank=_place(ours.order[query], right),
-                in_domain=bool(p_value >= 0.05),
+                in_domain=as_strange >= 0.05,
                 others={
                     "photo_only": nearest.next_action if nearest else None,
                     "context_only": names[context.action[query]] if context.action[query] >= 0 else None,

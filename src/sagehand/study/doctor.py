@@ -75,6 +75,8 @@ def _guarded(what: str, look: Callable[[], Finding]) -> Finding:
         return look()
     except SagehandError as error:
         return Finding(what, "fail", error.message, error.hint)
+    except OSError as error:
+        return Finding(what, "fail", str(error), "check the path and its permissions")
 
 
 def _package(name: str) -> Finding:
