@@ -3,7 +3,7 @@
 Run: ``python bench/appends.py [--rounds 200] [--json]``. In turn, one transaction each: ``CaseBase.add`` of a 20 kB picture
 with its 1280-d vector, ``CaseBase.record_decision`` of a 6 kB document with vector and 10 kB thumbnail, and a bare SQLite
 insert (WAL, ``synchronous=FULL``, as the case base has it) of as many bytes in one blob. Beside them: a bare
-write and ``fdatasync`` of a file, which no durable write can beat on this disk.
+append and ``fdatasync`` of a file, to tell what the disk asks.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ DIMENSION = 1280
 CASE_BYTES, THUMBNAIL_BYTES, DOC_BYTES = 20_000, 10_000, 6_000
 ARMS = {
     "add": "CaseBase.add",
-    "bare add": "bare SQLite, as many bytes",
+    "bare add": "bare SQLite, a case's bytes",
     "decision": "CaseBase.record_decision",
-    "bare decision": "bare SQLite, as many bytes as a decision",
-    "file": "bare file, write and fdatasync, as many bytes as a decision",
+    "bare decision": "bare SQLite, a decision's bytes",
+    "file": "bare file, append and fdatasync of a decision's bytes",
 }
 
 

@@ -8,6 +8,7 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -150,6 +151,15 @@ def ratio(seconds: NDArray[np.float64], against: NDArray[np.float64]) -> float:
 def processors() -> int:
     """How many processors this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def with_byte_code(folder: Path) -> dict[str, str]:
+    """This process's environment, with byte code kept in ``folder``: as after an ordinary ``pip install``, which compiles.
+
+    Where the environment forbids byte code, every start would compile all modules anew, which is not what users see.
+    """
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return {**kept, "PYTHONPYCACHEPREFIX": str(folder)}
 
 
 def parser_for(doc: str | None) -> argparse.ArgumentParser:

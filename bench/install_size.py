@@ -41,7 +41,9 @@ def install(environment: Path, source: Path) -> None:
     shutil.copytree(ROOT / "src", source / "src", ignore=kept)
     venv.create(environment, with_pip=True)
     command = [str(environment / "bin" / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    done = subprocess.run([*command, "-c", str(source / "constraints.txt"), str(source)], capture_output=True, text=True)
+    done = subprocess.run(
+        [*command, "-c", str(source / "constraints.txt"), str(source)], capture_output=True, text=True
+    )
     if done.returncode:
         raise SystemExit(f"pip could not install it: {done.stderr.strip()[-500:]}")
 

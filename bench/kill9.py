@@ -1,6 +1,6 @@
 """Kill two writers with ``kill -9`` again and again, and count what was lost (SPEC A1, FIELD_REPORTS R04).
 
-    python bench/kill9.py --cycles 100
+    python bench/kill9.py --cycles 100 [--json]
 
 Each cycle starts two processes that add cases to one case base and note every id after ``add`` has returned. At a random
 moment both are killed. The file is opened again: every noted case must be there with its picture, no id twice, SQLite's
@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import json
 import mmap
 import os
 import random
@@ -24,6 +23,7 @@ from collections import Counter
 from pathlib import Path
 
 import numpy as np
+from figures import Figure, Report, parser_for, show
 
 from sagehand.cases.base import CaseBase
 from sagehand.cases.case import CaseDraft
@@ -35,6 +35,11 @@ IDENTITY = EmbedderIdentity("random", "1", DIMENSION, "none")
 STARTING, BETWEEN, WAITING, WRITING, COMMITTING = range(5)
 PHASES = ("starting", "between two writes", "waiting for the lock", "inside a write", "inside a commit")
 SHARED_EVERY = 6
+MUST_BE_ZERO = (
+    "acknowledged rows lost", "added twice", "damaged pictures", "rows without a vector",
+    "history does not fit", "problems reported", "failures to open",
+)  # fmt: skip
+LEAST = {"acknowledged rows": 1000, "kills inside a write or commit": 20}
 
 
 def picture(case_id: str) -> bytes:
@@ -148,11 +153,24 @@ def run(cycles: int, seed: int) -> dict[str, int | float]:
     return {"cycles": cycles, "kills inside a write or commit": inside, **writers, **last, **faults, "seconds": seconds}
 
 
+def report(result: dict[str, int | float], seed: int) -> Report:
+    """The counts with their targets: nothing may be lost, and a run of 100 cycles must have hit writes often enough."""
+    bounds: dict[str, tuple[float, bool]] = dict.fromkeys(MUST_BE_ZERO, (0, True))
+    if result["cycles"] >= 100:
+        bounds |= {name: (least, False) for name, least in LEAST.items()}
+    figures = [
+        Figure(name, value, "", *bounds.get(name, (None, True)))
+        for name, value in result.items()
+        if name not in ("cycles", "seconds")
+    ]
+    setup = {"cycles": result["cycles"], "seed": seed, "seconds": result["seconds"]}
+    return Report("Two writers killed with kill -9, again and again", setup, figures)
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--cycles", type=int, default=20)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
+    parser = parser_for(__doc__)
+    parser.add_argument("--cycles", type=int, default=20, help="times both writers are killed (default 20)")
+    parser.add_argument("--seed", type=int, default=0, help="of the moments at which they are killed")
     parser.add_argument("--writer", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--cycle", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--which", type=int, help=argparse.SUPPRESS)
@@ -160,16 +178,8 @@ def main() -> None:
     if options.writer is not None:
         write(options.writer, options.which, options.cycle)
     result = run(options.cycles, options.seed)
-    if options.json:
-        print(json.dumps(result))
-    else:
-        for name, value in result.items():
-            print(f"{name:36} {value:>10}")
-    must_be_zero = (
-        "acknowledged rows lost", "added twice", "damaged pictures", "rows without a vector",
-        "history does not fit", "problems reported", "failures to open",
-    )  # fmt: skip
-    sys.exit(any(result.get(name, 0) for name in must_be_zero))
+    show(report(result, options.seed), options.json)
+    sys.exit(any(result.get(name, 0) for name in MUST_BE_ZERO))
 
 
 if __name__ == "__main__":

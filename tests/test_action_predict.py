@@ -55,8 +55,8 @@ def test_the_document_is_plain_finite_json_and_is_logged_whole() -> None:
     text = json.dumps(doc, allow_nan=False)
     assert set(json.loads(text)) >= {
         "next_action", "abstained", "reason", "confidence", "valid_actions", "ruled_out", "previous_action", "remaining_actions",
-        "is_last", "end_state", "device_class", "needs_confirmation", "certified_risk", "decision", "case", "candidates", "method",
-        "judge", "seconds",
+        "is_last", "end_state", "device_class", "needs_confirmation", "certified_risk", "decision", "case", "candidates",
+        "method", "judge", "seconds",
     }  # fmt: skip
     assert set(doc["case"]) >= {"id", "family", "device", "step", "similarity"}
     logged = hand.base.decision(doc["decision"])

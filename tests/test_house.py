@@ -16,7 +16,7 @@ SRC = Path(sagehand.__file__).parent
 # from the ground up; a room imports only from floors under its own (ARCHITECTURE.md draws the same)
 FLOORS = [
     {"errors"},
-    {"settings", "stats"},
+    {"files", "settings", "stats"},
     {"picture"},
     {"embed", "pages", "demo"},
     {"cases"},
@@ -38,7 +38,8 @@ def imports(tree: ast.AST) -> list[tuple[int, str]]:
     found = []
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.level == 0 and node.module and node.module.split(".")[0] == "sagehand":
-            found += [(node.lineno, node.module)] if node.module != "sagehand" else [(node.lineno, f"sagehand.{a.name}") for a in node.names]
+            names = [f"sagehand.{a.name}" for a in node.names] if node.module == "sagehand" else [node.module]
+            found += [(node.lineno, name) for name in names]
         elif isinstance(node, ast.Import):
             found += [(node.lineno, a.name) for a in node.names if a.name.startswith("sagehand.")]
         elif isinstance(node, ast.ImportFrom) and node.level:

@@ -59,8 +59,8 @@ def run(arguments: list[str]) -> int:
     except UnicodeEncodeError as error:
         print(f"error: {error.object!r} is not UTF-8 text", file=sys.stderr)
         return 2
-    except OverflowError as error:
-        print(f"error: a number is too large: {error}", file=sys.stderr)
+    except OverflowError:
+        print("error: a number is too large for a case base (the largest is 9223372036854775807)", file=sys.stderr)
         return 2
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else 0

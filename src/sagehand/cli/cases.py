@@ -79,8 +79,9 @@ def import_(
         done, interrupted = {**stop.report.to_dict(), "into": str(into)}, True
         announce("stopped; what was read is kept. Run the same command again to go on")
     failed = [*done["failed"], *done["conflicts"]]
-    for problem in failed:
-        announce(f"{folder}: line {problem['line']}: {problem['file_name']}: {problem['reason']}")
+    for problem in sorted(failed, key=lambda p: p["line"]):
+        name = f"{problem['file_name']}: " if problem["file_name"] else ""
+        announce(f"{folder}: line {problem['line']}: {name}{problem['reason']}")
     emit(done, as_json, lambda: _imported(done))
     nothing = not (done["added"] or done["unchanged"] or done["conflicts"])
     finish(130 if interrupted else 2 if failed and nothing else 1 if failed else 0)
@@ -93,11 +94,13 @@ def _imported(done: dict[str, Any]) -> str:
     ]
     if done["skipped"]:
         lines.append(f"{len(done['skipped'])} pictures have no row: {', '.join(done['skipped'][:5])}")
-    if done.get("calibration"):
+    learnt = done.get("calibration")
+    if learnt and learnt["queries"]:
         lines.append(
-            f"calibrated on {done['calibration']['queries']} cases, each left out: "
-            f"next action right {done['calibration']['right']}"
+            f"calibrated on {learnt['queries']} cases, each left out: next action right {learnt['right']:.1%} of the time"
         )
+    elif learnt:
+        lines.append("nothing to calibrate on yet: it takes labelled cases that differ")
     return "\n".join([*lines, f"case base: {done['into']}"])
 
 

@@ -197,8 +197,9 @@ def _folder(
         try:
             decision = predictor.predict(folder / name, known, **options)
         except PictureError as error:
-            announce(f"{name}: {error}")
-            results.append((name, str(error)))
+            reason = str(error).removeprefix(f"{Path(name).name}: ")
+            announce(f"{name}: {reason}")
+            results.append((name, reason))
             continue
         results.append((name, decision))
         if not as_json:

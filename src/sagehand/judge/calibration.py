@@ -81,7 +81,9 @@ class Calibration:
 
     @classmethod
     def from_dict(cls, doc: Mapping[str, Any]) -> Calibration:
-        """Read what :meth:`to_dict` wrote."""
+        """Read what :meth:`to_dict` wrote; of another recipe nothing is taken but that it is stale."""
+        if doc.get("recipe") != RECIPE:
+            return cls(recipe=int(doc.get("recipe", 0)), leave_out="device" if doc.get("leave_out") == "device" else "case")
         return cls(
             weights=tuple(float(doc["weights"][name]) for name in FEATURES),
             match=tuple(float(doc["match"][name]) for name in (*FEATURES, "intercept")),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -180,6 +181,8 @@ def _open_or_create(into: Path, folder: str | Path, embedder: str | None, crop: 
     except OSError as error:
         what = f"the folder {into.parent} cannot be made: {error.strerror or error}"
         raise InputError(what, hint="name another place") from error
+    if not os.access(into.parent, os.W_OK):
+        raise InputError(f"the folder {into.parent} cannot be written", hint="name another place")
     return CaseBase.create(into, embedder=identity, crop=strategy)
 
 

@@ -1,0 +1,78 @@
+"""Every command of the README runs, and the output it shows is what comes out."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+from pathlib import Path
+
+import pytest
+
+from sagehand.cli import main
+from sagehand.demo import cell_folder
+
+ROOT = Path(__file__).resolve().parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"```(\w+)\n(.*?)```", README, re.DOTALL)
+COMMANDS = [line for kind, text in BLOCKS if kind == "sh" for line in text.splitlines() if line.startswith(".venv/bin/sagehand ")]
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder as the README takes it to be."""
+    cell = cell_folder()
+    shutil.copytree(cell / "images", tmp_path / "photos" / "images")
+    shutil.copy(cell / "metadata.jsonl", tmp_path / "photos")
+    shutil.copy(cell / "actions.yaml", tmp_path)
+    shutil.copy(cell / "queries" / "kalo_step2_view4.jpg", tmp_path / "new.jpg")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_every_command_runs_in_the_order_of_the_readme(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert len(COMMANDS) > 12
+    for command in COMMANDS:
+        code = main(shlex.split(command)[1:])
+        told = capsys.readouterr()
+        assert code == 0, f"{command}: {told.err}"
+        assert "Traceback" not in told.err
+    assert (place / "page.html").is_file()
+    assert (place / "again.html").is_file()
+    assert (place / "exported" / "metadata.jsonl").is_file()
+
+
+def test_the_python_of_the_readme_runs(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["cases", "import", "photos", "--into", "cell.cases"])
+    (code,) = [text for kind, text in BLOCKS if kind == "python"]
+    capsys.readouterr()
+    exec(compile(code, "README.md", "exec"), {})
+    assert capsys.readouterr().out.startswith("lever 0.")
+
+
+def test_the_action_list_and_the_row_of_the_readme_are_valid(place: Path) -> None:
+    from sagehand.action.library import ActionLibrary
+    from sagehand.cases import parse_row
+
+    (text,) = [text for kind, text in BLOCKS if kind == "yaml"]
+    assert ActionLibrary.parse(text, source="README.md").actions["lever"].confirm
+    (row,) = [text for kind, text in BLOCKS if kind == "json"]
+    import json
+
+    assert parse_row(json.loads(row))["device"] == "kalo"
+
+
+def test_the_demo_prints_what_the_readme_shows(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["demo"]) == 0
+    (shown,) = [text for kind, text in BLOCKS if kind == "text"]
+
+    def steady(text: str) -> str:
+        return re.sub(r"\d+ ms", "N ms", text).strip()
+
+    assert steady(capsys.readouterr().out) == steady(shown)
+
+
+def test_no_link_of_the_documents_is_broken() -> None:
+    for document in [ROOT / "README.md", *ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]:
+        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", document.read_text(encoding="utf-8")):
+            assert (document.parent / target).exists(), f"{document.name} links {target}"
