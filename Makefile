@@ -9,10 +9,10 @@ PY := $(VENV)/bin/python
 PIP := $(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
 comma := ,
-ALL_EXTRAS := dev,render,bench,heic,export
+ALL_EXTRAS := dev,render,bench,heic,export,torch,vlm,llamacpp
 ifeq ($(EXTRAS),all)
 TEST_EXTRAS := $(ALL_EXTRAS)
-PYTEST_ARGS ?= -n auto
+PYTEST_ARGS ?= -n auto --dist loadgroup
 else
 TEST_EXTRAS := dev$(if $(EXTRAS),$(comma)$(EXTRAS))
 PYTEST_ARGS ?= -n auto -m "not slow"
@@ -48,6 +48,8 @@ $(PY):
 	$(PIP) -e '.[bench]'
 	@mkdir -p .make && touch $@
 
+# xgrammar without its dependencies: triton is a gigabyte that a CPU has no use for
 .make/test-%: $(PY) pyproject.toml constraints.txt
 	$(PIP) -e '.[$(TEST_EXTRAS)]'
+	$(if $(filter all,$(EXTRAS)),$(PIP) --no-deps xgrammar apache-tvm-ffi)
 	@mkdir -p .make && touch $@

@@ -1,15 +1,16 @@
 """How quickly a folder of cases is imported, against two bare loops: the embedder alone, and decode + embed from files.
 
-Run: ``python bench/import_rate.py [--images 300] [--rounds 3] [--json]``. The import reads, decodes, hashes, embeds and writes
-durably, and all of that is its time. It is held against
+Run: ``python bench/import_rate.py [--images 300] [--rounds 3] [--json]``. The import reads, decodes, hashes, embeds and
+writes durably, and all of that is its time. It is held against
 
 * the raw embedder on the same pictures, decoded beforehand: the target, 85 % or more, is on this ratio;
 * the same with Pillow's decoding of the files in the loop: what a script that only embeds a folder would reach.
 
 Each bare loop is measured in several configurations (threads inside the network or over it) and its best one counts. All
-are measured in turn, so that a machine that is busy with other work slows all of them; medians are compared. When every
-processor is busy, decoding and hashing cost their share whatever the import does: the bound in the table is the bare
-embedder's processor time against the same with decoding and hashing of the pixels added, and nothing else.
+are measured in turn, so that a machine that is busy with other work slows all of them; a ratio is the median of the
+rounds' ratios to the configuration whose median is best. When every processor is busy, decoding and hashing cost their
+share whatever the import does: the bound in the table is the bare embedder's processor time against the same with
+decoding and hashing of the pixels added, and nothing else.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
-from figures import Figure, Report, in_turn, parser_for, processors, show
+from figures import Figure, Report, in_turn, parser_for, processors, ratio, show
 from numpy.typing import NDArray
 from PIL import Image
 
@@ -140,14 +141,20 @@ def measure(images: int, rounds: int) -> Report:
             base.close()
         limits = bound(folder, embedder)
     rates = {arm: round(images / float(np.median(times)), 1) for arm, times in taken.items()}
-    best = {loop: max(rate for arm, rate in rates.items() if arm.startswith(loop)) for loop in (EMBEDDER, LOOP)}
+    best = {
+        loop: max((arm for arm in rates if arm.startswith(loop)), key=rates.__getitem__) for loop in (EMBEDDER, LOOP)
+    }
     figures = [
         *(Figure(arm, rate, "images/s") for arm, rate in rates.items()),
         Figure("the same import again: all there already", round(images / float(np.median(again)), 1), "images/s"),
         Figure(
-            "import / best raw embedder on decoded arrays", round(rates[IMPORT] / best[EMBEDDER], 4), "", TARGET, False
+            "import / best raw embedder on decoded arrays",
+            ratio(taken[best[EMBEDDER]], taken[IMPORT]),
+            "",
+            TARGET,
+            False,
         ),
-        Figure("import / best bare loop of decode + embed from files", round(rates[IMPORT] / best[LOOP], 4)),
+        Figure("import / best bare loop of decode + embed from files", ratio(taken[best[LOOP]], taken[IMPORT])),
         Figure("bound of the first ratio on busy processors", limits["bound"]),
         *(Figure(f"  processor time of a picture: {part}", limits[part], "ms") for part in limits if part != "bound"),
     ]

@@ -23,8 +23,10 @@ SCRIPTS: dict[str, tuple[list[str], list[str]]] = {
     "decision": ([], ["--rounds", "5"]),
     "search": ([], ["--sizes", "100", "--dimension", "16", "--rounds", "3"]),
     "appends": ([], ["--rounds", "5"]),
-    "import_rate": (["--images", "200"], ["--images", "6", "--rounds", "1"]),
+    "import_rate": (["--images", "100", "--rounds", "7"], ["--images", "6", "--rounds", "1"]),
     "kill9": (["--cycles", "100"], ["--cycles", "2"]),
+    "guided": ([], ["--rounds", "1", "--time-scale", "0", "--steps", "1"]),
+    "faults": ([], ["--decisions", "5", "--no-alone"]),
 }
 """Script → its arguments, and those of ``--quick``."""
 

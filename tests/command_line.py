@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from folders import write_rows
 from PIL import Image
 
+from folders import write_rows
 from sagehand.cli import main
 from sagehand.demo import cell_folder
 
@@ -49,7 +49,7 @@ class Ran:
 
     @property
     def json(self) -> Any:
-        """stdout as JSON, and nothing else."""
+        """Stdout as JSON, and nothing else."""
         return json.loads(self.out)
 
     @property

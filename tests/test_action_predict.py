@@ -91,13 +91,65 @@ def test_a_judge_that_answers_what_is_not_valid_is_not_obeyed() -> None:
     decision = hand.predict(D0, Known(facts=("not two",)))
     assert decision.abstained
     assert decision.next_action is None
-    assert "'a3', which is not a valid action" in decision.reason
+    assert "'a3', which is ruled out: needs two" in decision.reason
+
+
+@pytest.mark.parametrize("confidence", [float("nan"), 1.5, -0.1])
+def test_a_confidence_that_is_no_share_is_not_believed(confidence: float) -> None:
+    bad = Prediction("a1", confidence, None, None, None, None, None, (), "scripted")
+    decision = predictor(judge=ScriptedJudge({"predict": lambda question: bad})).predict(D0, Known(previous="none"))
+    assert decision.abstained
+    assert "is no share" in decision.reason
+    json.dumps(decision.to_dict(), allow_nan=False)
+
+
+def test_a_certificate_does_not_trust_the_confidence_of_another_judge() -> None:
+    base = calibrated_with([Answer(0.99, True, str(i)) for i in range(400)])
+    sure = Prediction("a1", 0.999, None, None, None, None, None, (), "scripted")
+    vague = picture_of(unit([1, 1, 1]))
+    hand = predictor(base, calibrated=False, risk=0.05, judge=ScriptedJudge({"predict": lambda question: sure}))
+    decision = hand.predict(vague, Known())
+    assert decision.ranking is not None
+    assert max(decision.ranking.actions.values()) < 0.99
+    assert decision.abstained
+    assert decision.proposed == "a1"
+
+
+def test_an_empty_history_means_that_nothing_was_done() -> None:
+    decision = predictor().predict(D0, Known(history=()))
+    assert (decision.next_action, decision.previous_action) == ("a1", "none")
+    assert not any("previous action is not known" in w for w in decision.warnings)
+
+
+def test_names_are_compared_in_one_spelling() -> None:
+    import unicodedata
+
+    name = unicodedata.normalize("NFC", "löten")
+    rows = [
+        {"family": "f", "device": d, "previous_action": p, "next_action": a}
+        for d, p, a in (("x", name, "a1"), ("y", "b", "a2"))
+    ]
+    base = base_of([draft(str(i), unit([1, 0.1 * i]), r) for i, r in enumerate(rows)])
+    hand = predictor(base, calibrated=False, library=None)
+    decision = hand.predict(D0, Known(previous=unicodedata.normalize("NFD", name)))
+    assert decision.candidates[0].evidence.previous == 1
+
+
+def test_pictures_without_a_label_do_not_silence_the_cases_that_have_one() -> None:
+    rng = np.random.default_rng(0)
+    rows = [{"family": "f", "device": "d", **({"next_action": "a1"} if i % 2 else {})} for i in range(30)]
+    base = base_of([draft(str(i), near([1], 0.2, rng), r) for i, r in enumerate(rows)])
+    decision = predictor(base).predict(D0, Known(previous="none"))
+    assert (decision.next_action, decision.confidence) == ("a1", 1.0)
 
 
 def test_the_same_answer_three_times_in_a_row_asks_the_operator() -> None:
     hand = predictor(library=None)
     known = Known(previous="a1", object_id="box 7")
-    assert [hand.predict(D0, known).next_action for _ in range(3)] == ["a2", "a2", None]
+    # it goes on asking: an abstention does not start the count anew
+    assert [hand.predict(D0, known).next_action for _ in range(5)] == ["a2", "a2", None, None, None]
+    unlogged = predictor(library=None, log=False).predict(D0, known)
+    assert any("not logged" in w for w in unlogged.warnings)
     assert hand.predict(D0, Known(previous="a1", object_id="box 8")).next_action == "a2"
     assert hand.predict(D0, Known(previous="a1")).next_action == "a2"
 
@@ -168,6 +220,7 @@ def test_a_stale_calibration_warns_and_certifies_nothing() -> None:
     decision = predictor(base, calibrated=False, risk=0.05).predict(D0, Known(previous="a1"))
     assert any("cases calibrate" in w for w in decision.warnings)
     assert decision.abstained
+    assert "the cases have changed since the calibration was learnt" in decision.reason
     assert not predictor(base, calibrated=False).predict(D0, Known(previous="a1")).abstained
 
 
@@ -184,12 +237,17 @@ def test_bad_arguments_are_named(tmp_path: Path) -> None:
     hand = predictor()
     with pytest.raises(UnknownName, match="did you mean 'a1'"):
         hand.predict(D0, Known(previous="a_1"))
-    with pytest.raises(UnknownName, match="unknown method 'guess'; known: single, zero-shot"):
+    with pytest.raises(UnknownName, match="unknown method 'guess'; known: guided, single, zero-shot"):
         hand.predict(D0, method="guess")
     with pytest.raises(NeedsVlm, match="vision-language model"):
         hand.predict(D0, method="zero-shot")
     with pytest.raises(UnknownName, match="previous action 'x'"):
         predictor(library=None).predict(D0, Known(previous="x"))
+    with pytest.raises(UnknownName, match="family 'g'; known: f"):
+        predictor(library=None).predict(D0, Known(family="g"))
+    assert any(
+        "no case has the place 'shelf'" in w for w in hand.predict(D0, Known(previous="a1", place="shelf")).warnings
+    )
     with pytest.raises(InputError, match="facts need an action library"):
         predictor(library=None).predict(D0, Known(facts=("closed",)))
     for risk in (0, 1, -0.1, float("nan")):

@@ -12,6 +12,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +22,15 @@ import pytest
 from sagehand.cases import schema
 from sagehand.cases.base import CaseBase
 from sagehand.cases.case import Case, CaseDraft
+from sagehand.cases.sqlite_errors import translated
+from sagehand.cases.write import Embedded
 from sagehand.embed import EmbedderIdentity
 from sagehand.errors import (
     BadVector,
     CaseConflict,
     CropMismatch,
     EmbedderMismatch,
+    InputError,
     LabelError,
     NewerCaseBase,
     NoSuchCase,
@@ -158,24 +162,25 @@ def test_a_newer_file_names_both_versions(base: CaseBase, file: Path) -> None:
     connection = sqlite3.connect(file)
     connection.execute("PRAGMA user_version = 7")
     connection.close()
-    with pytest.raises(NewerCaseBase, match=r"format 7; .* up to 1"):
+    with pytest.raises(NewerCaseBase, match=rf"format 7; .* up to {schema.SCHEMA_VERSION}"):
         CaseBase.open(file)
 
 
 def test_an_older_file_is_brought_up_to_date(base: CaseBase, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     base.add(draft(1))
     base.close()
-    monkeypatch.setitem(schema.MIGRATIONS, 2, ("ALTER TABLE cases ADD COLUMN colour TEXT DEFAULT 'grey'",))
+    coming = schema.SCHEMA_VERSION + 1
+    monkeypatch.setitem(schema.MIGRATIONS, coming, ("ALTER TABLE cases ADD COLUMN colour TEXT DEFAULT 'grey'",))
     for module in ("schema", "store"):
-        monkeypatch.setattr(f"sagehand.cases.{module}.SCHEMA_VERSION", 2)
-    with pytest.raises(StoreError, match="must be brought to format 2"):
+        monkeypatch.setattr(f"sagehand.cases.{module}.SCHEMA_VERSION", coming)
+    with pytest.raises(StoreError, match=f"must be brought to format {coming}"):
         CaseBase.open(file, read_only=True)
     CaseBase.open(file).close()
     with CaseBase.open(file) as again:  # the second time there is nothing to do
         assert again.get(draft(1).pixel_id).device == "a"
     connection = sqlite3.connect(file)
     assert connection.execute("SELECT colour FROM cases").fetchall() == [("grey",)]
-    assert connection.execute("PRAGMA user_version").fetchone() == (2,)
+    assert connection.execute("PRAGMA user_version").fetchone() == (coming,)
     connection.close()
 
 
@@ -439,13 +444,13 @@ def test_reembed_is_all_or_nothing_and_seen_by_others(base: CaseBase, file: Path
     assert len(other.index()) == 3
     new = EmbedderIdentity("new", "r", 5, "p")
     with pytest.raises(StoreError, match="1 of 4 cases have no new vector"):
-        base.reembed(new, [(i, unit(n, 5), None) for n, i in enumerate(ids[:2])], "box")
+        base.reembed(new, [Embedded(i, unit(n, 5)) for n, i in enumerate(ids[:2])], "box")
     with pytest.raises(NoSuchCase, match="nobody"):
-        base.reembed(new, [("nobody", unit(1, 5), None)], "box")
+        base.reembed(new, [Embedded("nobody", unit(1, 5))], "box")
     with pytest.raises(BadVector):
-        base.reembed(new, [(i, unit(1, 4), None) for i in ids], "box")
+        base.reembed(new, [Embedded(i, unit(1, 4)) for i in ids], "box")
     assert (base.embedder, base.index().vectors.shape) == (IDENTITY, (3, DIMENSION))
-    assert base.reembed(new, [(i, unit(n, 5), Box(0, 0, n + 1, 2)) for n, i in enumerate(ids[:3])], "box") == 3
+    assert base.reembed(new, [Embedded(i, unit(n, 5), Box(0, 0, n + 1, 2)) for n, i in enumerate(ids[:3])], "box") == 3
     for one in (base, other):
         assert (one.embedder, one.crop, one.index().vectors.shape) == (new, "box", (3, 5))
         assert one.get(ids[1]).box == Box(0, 0, 2, 2)
@@ -492,3 +497,81 @@ def test_in_memory_is_a_whole_case_base() -> None:
         base.undo()
         assert base  # empty, but there
         assert len(base) == len(base.index()) == 0
+
+
+def test_a_file_of_format_1_reads_its_depth_images_in_millimetres(base: CaseBase, file: Path) -> None:
+    with_depth = base.add(draft(1, depth_image=b"depth")).id
+    without = base.add(draft(2)).id
+    base.close()
+    connection = sqlite3.connect(file)
+    connection.execute("ALTER TABLE cases DROP COLUMN depth_unit")
+    connection.execute("PRAGMA user_version=1")
+    connection.commit()
+    connection.close()
+    with CaseBase.open(file) as again:
+        assert (again.depth_unit(with_depth), again.depth_unit(without)) == ("mm", None)
+        again.correct(with_depth, {"step": 2})
+        again.undo()
+        assert again.get(with_depth).step == 1
+
+
+def test_the_unit_of_a_depth_image_lasts_through_correction_and_undo(base: CaseBase) -> None:
+    case = base.add(replace(draft(1, depth_image=b"depth"), depth_unit="um")).id
+    base.correct(case, {"step": 2})
+    base.undo()
+    assert base.depth_unit(case) == "um"
+    base.retire(case)
+    base.add(replace(draft(1, depth_image=b"depth"), depth_unit="m"))
+    assert base.depth_unit(case) == "m"
+    base.undo()
+    assert base.depth_unit(case) == "um"
+
+
+def test_numbers_beyond_64_bits_are_refused(base: CaseBase) -> None:
+    base.add(draft(1))
+    for call in (lambda: base.undo(10**30), lambda: base.log(10**30), lambda: base.decisions(limit=10**30)):
+        with pytest.raises(InputError, match="a number is too large for a case base"):
+            call()
+    for look in (base.decision, base.decision_thumbnail, base.decision_vector):
+        with pytest.raises(NoSuchCase, match="there is no decision 1000"):
+            look(10**30)
+    assert len(base) == 1
+
+
+def test_the_remedy_of_another_crop_is_one_command(base: CaseBase, file: Path) -> None:
+    with pytest.raises(CropMismatch) as told:
+        base.require(IDENTITY, "truth")
+    assert told.value.hint == f"use the base's own, or `sagehand cases reembed {file} --embedder hash --crop truth`"
+
+
+@pytest.mark.parametrize(
+    ("code", "words"), [(sqlite3.SQLITE_CANTOPEN, "its folder are there"), (sqlite3.SQLITE_IOERR, "check the disk")]
+)
+def test_what_the_system_refuses_has_a_remedy(code: int, words: str) -> None:
+    error = sqlite3.OperationalError("it failed")
+    error.sqlite_errorcode = code
+    with pytest.raises(StoreError, match=words), translated("p.cases"):
+        raise error
+
+
+def test_a_correction_is_checked_for_what_it_changes(base: CaseBase) -> None:
+    case = base.add(draft(1, next_action="old name")).id
+    seen: list[Any] = []
+    base.correct(case, {"step": "2"}, check=seen.append)
+    assert seen == [{"step": 2}]
+
+    def refuse(fields: Any) -> None:
+        raise InputError(f"no {fields['next_action']}")
+
+    with pytest.raises(InputError, match="no prey"):
+        base.correct(case, {"next_action": "prey"}, check=refuse)
+    assert base.get(case).next_action == "old name"
+
+
+def test_reembed_replaces_the_depth_vectors(base: CaseBase) -> None:
+    ids = [base.add(draft(n, depth_image=b"d", depth_vector=unit(n, 576))).id for n in range(2)]
+    new = EmbedderIdentity("new", "r", 5, "p")
+    base.reembed(new, [Embedded(ids[0], unit(1, 5), None, unit(7, 576)), Embedded(ids[1], unit(2, 5))], "none")
+    index = base.index()
+    assert {index.ids[row] for row in index.depth_vectors} == {ids[0]}
+    np.testing.assert_allclose(next(iter(index.depth_vectors.values())), unit(7, 576), atol=1e-6)

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from command_line import LIBRARY, enter, files_below, phone_base, phone_folder, photo, run, state
-from folders import write_rows
 from PIL import Image
 from syrupy.assertion import SnapshotAssertion
+
+from command_line import LIBRARY, enter, files_below, phone_base, phone_folder, photo, run, state
+from folders import write_rows
 
 LABEL = ("--set", "family=phone", "--set", "device=x1")
 PREDICT = ("predict", "q.png", "--cases", "p.cases", "--actions", "actions.yaml")
@@ -56,8 +57,8 @@ BAD = {
     "method that needs a VLM": [*PREDICT, "--method", "zero-shot"],
     "embedder": "cases import phones --into new.cases --embedder hsah",
     "embedder to embed anew": "cases reembed p.cases --embedder hsah",
-    "crop": "cases import phones --into new.cases --crop grid",
-    "crop to embed anew": "cases reembed p.cases --crop grid",
+    "crop": "cases import phones --into new.cases --crop triangle",
+    "crop to embed anew": "cases reembed p.cases --crop triangle",
     "leave out": "cases check p.cases --leave-out devices",
     "leave out to calibrate": "cases calibrate p.cases --leave-out devices",
     "leave out to import": "cases import phones --into new.cases --leave-out devices",
@@ -107,10 +108,20 @@ BAD = {
     "pages under a file": "predict phones --cases p.cases --report q.png",
     "items under a file": "cases check p.cases --quick --out q.png/items.jsonl",
     "picture over a folder": "cases show p.cases ID --picture empty",
+    "page over the case base": [*PREDICT, "--report", "p.cases"],
+    "items over the case base": "cases check p.cases --quick --out p.cases",
+    "picture over the case base": "cases show p.cases ID --picture p.cases",
     "export into a full folder": "cases export p.cases phones",
     "export over a file": "cases export p.cases q.png",
 }
-SAYS_FIRST = {"page over a folder", "page under a file", "pages under a file", "items under a file"}
+SAYS_FIRST = {
+    "page over a folder",
+    "page over the case base",
+    "page under a file",
+    "pages under a file",
+    "items under a file",
+    "items over the case base",
+}
 """These print their result before they find that it cannot be written as well: nothing that was worked out is lost."""
 
 
@@ -153,11 +164,14 @@ def bench(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return Path("p.cases")
 
 
+def newest_case(base: Path) -> str:
+    return str(run("cases", "log", base, "--limit", "1", "--json").json[0]["case"])
+
+
 @pytest.mark.parametrize("what", BAD)
 def test_one_line_and_nothing_changed(what: str, bench: Path, snapshot: SnapshotAssertion) -> None:
-    case_id = run("cases", "log", bench, "--limit", "1", "--json").json[0]["case"]
     words = BAD[what].split() if isinstance(BAD[what], str) else list(BAD[what])
-    words = [case_id if word == "ID" else word for word in words]
+    words = [newest_case(bench) if word == "ID" else word for word in words]
     before, files = state(bench), files_below(Path())
     ran = run(*words)
     if what in SAYS_FIRST:
@@ -173,7 +187,9 @@ def test_one_line_and_nothing_changed(what: str, bench: Path, snapshot: Snapshot
     assert files_below(Path()) == files, "something half-written was left behind"
 
 
-@pytest.mark.parametrize("what", ["previous action", "embedder", "no such folder", "add what is there", "undo too much"])
+@pytest.mark.parametrize(
+    "what", ["previous action", "embedder", "no such folder", "add what is there", "undo too much"]
+)
 def test_an_error_leaves_stdout_empty_with_json_too(what: str, bench: Path) -> None:
     words = BAD[what].split() if isinstance(BAD[what], str) else list(BAD[what])
     assert run(*words, "--json").error
@@ -224,5 +240,6 @@ def test_an_add_twice_names_both_cases(bench: Path) -> None:
 def test_a_picture_over_the_cap_of_the_settings(bench: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SAGEHAND_MAX_PIXELS", "1000")
     assert "more than the cap of 1,000" in run("predict", "q.png", "--cases", bench).error
+    assert "more than the cap of 1,000" in run("cases", "add", bench, "q.png", *LABEL).error
     monkeypatch.setenv("SAGEHAND_MAX_PIXELS", "4000")
     assert run("predict", "q.png", "--cases", bench, "--report", "page.html").code == 0

@@ -6,8 +6,9 @@ import importlib.util
 from pathlib import Path
 
 import pytest
-from command_line import enter, run
 from syrupy.assertion import SnapshotAssertion
+
+from command_line import enter, run
 
 _SCRIPT = Path(__file__).resolve().parents[1] / "scripts" / "make_cli_reference.py"
 _spec = importlib.util.spec_from_file_location("make_cli_reference", _SCRIPT)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import pty
 import resource
 import shutil
 import signal
@@ -14,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import LIBRARY, Ran, enter, files_below, phone_base, phone_folder, photo, row, run, state
-from folders import write_rows
 from syrupy.assertion import SnapshotAssertion
 
+from command_line import LIBRARY, Ran, enter, files_below, phone_base, phone_folder, photo, row, run, state
+from folders import write_rows
 from sagehand.cases import CaseBase
 
 SAGEHAND = [sys.executable, "-m", "sagehand"]
@@ -56,9 +58,11 @@ def cases_of(base: Path) -> dict[str, tuple[Any, ...]]:
 
 
 def test_ctrl_c_keeps_what_was_read_and_the_same_command_goes_on() -> None:
-    many(400)
+    many(200)
     base = Path("p.cases")
-    with subprocess.Popen([*SAGEHAND, *IMPORT, "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as p:
+    with subprocess.Popen(
+        [*SAGEHAND, *IMPORT, "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as p:
         give_up = time.monotonic() + 30
         while not (base.exists() and state(base)[0] >= 32):
             assert p.poll() is None, "the import ended before it could be stopped"
@@ -70,12 +74,12 @@ def test_ctrl_c_keeps_what_was_read_and_the_same_command_goes_on() -> None:
     assert err == "stopped; what was read is kept. Run the same command again to go on\n"
     stopped = json.loads(out)
     assert stopped["interrupted"] is True
-    assert 32 <= stopped["added"] < 400
+    assert 32 <= stopped["added"] < 200
     assert state(base) == (stopped["added"], stopped["added"], "ok")
-    on = run_apart(*IMPORT, "--json")
+    on = run(*IMPORT, "--json")
     assert (on.code, on.err) == (0, "")
-    assert (on.json["unchanged"], on.json["added"]) == (stopped["added"], 400 - stopped["added"])
-    whole = run_apart("cases", "import", "many", "--into", "whole.cases", "--embedder", "hash", "--json")
+    assert (on.json["unchanged"], on.json["added"]) == (stopped["added"], 200 - stopped["added"])
+    whole = run("cases", "import", "many", "--into", "whole.cases", "--embedder", "hash", "--json")
     assert whole.json["calibration"] == on.json["calibration"] is not None
     assert cases_of(base) == cases_of(Path("whole.cases"))
     assert files_below(Path()) == {"p.cases", "whole.cases", *(f"many/{p.name}" for p in Path("many").iterdir())}
@@ -89,7 +93,7 @@ def test_ctrl_c_elsewhere_is_130_too(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(sagehand.study.check, "check", stopped)
     ran = run("cases", "check", phone_base(tmp_path))
-    assert (ran.code, ran.out) == (130, "")
+    assert (ran.code, ran.out, ran.err) == (130, "", "interrupted\n")
 
 
 def test_an_import_that_was_stopped_before_it_calibrated_calibrates_when_run_again(
@@ -147,7 +151,9 @@ def test_a_real_disk_that_runs_full() -> None:
     Path("disk").mkdir()
     script = 'mount -t tmpfs -o size=700k none disk && { "$@"; code=$?; cp disk/p.cases* .; exit $code; }'
     words = [*SAGEHAND, "cases", "import", "many", "--into", "disk/p.cases", "--embedder", "hash"]
-    done = subprocess.run(["unshare", "-m", "sh", "-c", script, "sh", *words], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        ["unshare", "-m", "sh", "-c", script, "sh", *words], capture_output=True, text=True, check=False
+    )
     if "mount" in done.stderr or "unshare" in done.stderr:
         pytest.skip(f"no small disk can be mounted here: {done.stderr.strip()}")
     told = Ran(done.returncode, done.stdout, done.stderr).error
@@ -157,6 +163,7 @@ def test_a_real_disk_that_runs_full() -> None:
     assert state(Path("p.cases")) == (120, 120, "ok")
 
 
+@pytest.mark.slow
 def test_a_file_that_may_not_grow() -> None:
     many(60)
 
@@ -175,12 +182,21 @@ def test_a_file_that_may_not_grow() -> None:
 ROOT = os.geteuid() == 0
 
 
-def run_without_powers(*arguments: str) -> Ran:
-    """Run a command so that permissions count, for root too."""
+SEVERAL = """
+import json, sys
+from dataclasses import asdict
+from command_line import run
+print(json.dumps([asdict(run(*words)) for words in json.loads(sys.argv[1])]))
+"""
+
+
+def run_without_powers(*commands: list[str]) -> list[Ran]:
+    """Run commands, one after the other in one process, so that permissions count, for root too."""
     words = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"] if ROOT else []
-    words += [*SAGEHAND, *arguments]
-    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
-    return Ran(done.returncode, done.stdout, done.stderr)
+    words += [sys.executable, "-c", SEVERAL, json.dumps(commands)]
+    place = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
+    done = subprocess.run(words, capture_output=True, text=True, check=True, timeout=60, env=place)
+    return [Ran(**ran) for ran in json.loads(done.stdout)]
 
 
 @pytest.mark.skipif(ROOT and shutil.which("setpriv") is None, reason="root may write everywhere, without setpriv")
@@ -194,27 +210,30 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path, snapshot: SnapshotAsser
         path.chmod(0o555 if path.is_dir() else 0o444)
     tmp_path.chmod(0o555)
     before, files = state(base), files_below(tmp_path)
+    writes = [
+        ["cases", "import", "phones", "--into", "p.cases"],
+        ["cases", "import", "phones", "--into", "new.cases", "--embedder", "hash"],
+        ["cases", "add", "p.cases", "q.png", "--set", "family=phone", "--set", "device=x1"],
+        ["cases", "undo", "p.cases"],
+        ["cases", "calibrate", "p.cases"],
+        ["cases", "reembed", "p.cases"],
+        ["cases", "edit", "rename-device", "p.cases", "phone", "x1", "x9"],
+        ["cases", "export", "p.cases", "out"],
+    ]
+    predict = ["predict", "q.png", "--cases", "p.cases"]
     try:
-        reads = run_without_powers("predict", "q.png", "--cases", "p.cases", "--json")
-        assert (reads.code, reads.err) == (0, "")
-        assert any("the decision was not logged" in w for w in reads.json["warnings"])
-        assert run_without_powers("cases", "tree", "p.cases").code == 0
-        for words in (
-            ["cases", "import", "phones", "--into", "p.cases"],
-            ["cases", "import", "phones", "--into", "new.cases", "--embedder", "hash"],
-            ["cases", "add", "p.cases", "q.png", "--set", "family=phone", "--set", "device=x1"],
-            ["cases", "undo", "p.cases"],
-            ["cases", "calibrate", "p.cases"],
-            ["cases", "reembed", "p.cases"],
-            ["cases", "edit", "rename-device", "p.cases", "phone", "x1", "x9"],
-            ["cases", "export", "p.cases", "out"],
-        ):
-            assert run_without_powers(*words).error == snapshot(name=" ".join(words))
-        page = run_without_powers("predict", "q.png", "--cases", "p.cases", "--report", "page.html")
-        assert (page.code, page.err) == (2, "error: page.html: cannot be written: Permission denied (name another place)\n")
+        told, tree, page, *refused = run_without_powers(
+            [*predict, "--json"], ["cases", "tree", "p.cases"], [*predict, "--report", "page.html"], *writes
+        )
     finally:
         tmp_path.chmod(0o755)
         folder.chmod(0o755)
+    assert (told.code, told.err) == (0, "")
+    assert any("the decision was not logged" in warning for warning in told.json["warnings"])
+    assert tree.code == 0
+    assert (page.code, page.err) == (2, "error: page.html: cannot be written: Permission denied (name another place)\n")
+    for words, ran in zip(writes, refused, strict=True):
+        assert ran.error == snapshot(name=" ".join(words))
     assert state(base) == before
     assert files_below(tmp_path) == files
 
@@ -279,6 +298,21 @@ def test_a_conflict_keeps_the_case_that_is_there() -> None:
     assert cases_of(Path("p.cases")) == before
 
 
+@pytest.mark.slow
 def test_the_progress_bar_is_for_a_terminal_only() -> None:
-    ran = run("cases", "import", phone_folder(Path("phones")), "--into", "p.cases", "--embedder", "hash")
-    assert (ran.code, ran.err) == (0, "")
+    many(60)
+    terminal, end = pty.openpty()
+    shown = b""
+    with open("out.json", "w") as out:
+        colours = {**os.environ, "TERM": "xterm"}
+        with subprocess.Popen([*SAGEHAND, *IMPORT, "--json"], stdout=out, stderr=end, env=colours) as process:
+            os.close(end)
+            with contextlib.suppress(OSError):  # how the end of a terminal reads
+                while piece := os.read(terminal, 4096):
+                    shown += piece
+            os.close(terminal)
+    assert process.returncode == 0
+    assert b"importing" in shown
+    assert json.loads(Path("out.json").read_text())["added"] == 60
+    again = run(*IMPORT)
+    assert (again.code, again.err) == (0, "")

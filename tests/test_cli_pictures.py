@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from command_line import enter, files_below, phone_base, phone_folder, photo, run, state
-from folders import write_rows
 from PIL import Image
 from syrupy.assertion import SnapshotAssertion
 
 import sagehand.action.page
 import sagehand.cases
 import sagehand.cases.folder
+from command_line import enter, files_below, phone_base, phone_folder, photo, run, state
+from folders import write_rows
 from sagehand.cases import CaseBase
 from sagehand.picture import load
 

@@ -25,6 +25,15 @@ AWAY = EmbedderPlugin(
     load=lambda threads: HashEmbedder(),
 )
 WRONG = object()
+BUILT_IN = [
+    "efficientnet-lite0",
+    "hash",
+    "clip-vit-base-patch32",
+    "clip-vit-large-patch14",
+    "clip-vit-large-patch14-336",
+    "laion-clip-vit-huge-patch14",
+    "siglip2-large-patch16-512",
+]
 
 
 @pytest.fixture
@@ -44,7 +53,7 @@ def plugged(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_list_names_source_licence_and_identity_without_loading_weights() -> None:
     infos = {info.name: info for info in list_embedders()}
-    assert list(infos)[:2] == ["efficientnet-lite0", "hash"]
+    assert list(infos) == BUILT_IN
     lite = infos["efficientnet-lite0"]
     assert lite.available
     assert lite.licence == "Apache-2.0"
@@ -57,7 +66,8 @@ def test_an_unknown_name_lists_the_choices() -> None:
     with pytest.raises(UnknownName) as caught:
         get_embedder("efficientnet_lite")
     assert str(caught.value) == (
-        "unknown embedder 'efficientnet_lite'; known: efficientnet-lite0, hash (did you mean 'efficientnet-lite0'?)"
+        f"unknown embedder 'efficientnet_lite'; known: {', '.join(sorted(BUILT_IN))} "
+        "(did you mean 'efficientnet-lite0'? or by place: hub:ORG/NAME, dir:FOLDER, onnx:FILE)"
     )
 
 
@@ -77,10 +87,11 @@ def test_a_plug_in_is_found_by_name_and_cannot_take_a_built_in_name() -> None:
 @pytest.mark.usefixtures("plugged")
 def test_a_broken_plug_in_is_listed_with_its_reason_and_hides_no_other() -> None:
     infos = {info.name: info for info in list_embedders()}
-    assert list(infos) == ["efficientnet-lite0", "hash", "away", "broken", "mine", "wrong"]
+    assert list(infos) == [*BUILT_IN, "away", "broken", "mine", "wrong"]
     assert "No module named 'no_such_module_at_all'" in infos["broken"].why_not
     assert "holds a object, not an EmbedderPlugin" in infos["wrong"].why_not
-    assert [name for name, info in infos.items() if not info.available] == ["away", "broken", "wrong"]
+    plugged_in = list(infos.values())[len(BUILT_IN) :]
+    assert [info.name for info in plugged_in if not info.available] == ["away", "broken", "wrong"]
 
 
 @pytest.mark.usefixtures("plugged")

@@ -18,7 +18,7 @@ FLOORS = [
     {"errors"},
     {"files", "settings", "stats"},
     {"picture"},
-    {"embed", "pages", "demo"},
+    {"embed", "pages", "demo", "vlm"},
     {"cases"},
     {"judge"},
     {"recall"},

@@ -53,6 +53,22 @@ def test_a_stranger_beside_dense_cases_is_seen_where_the_bare_cosine_would_not_s
     assert found.similarity > np.quantile(calibration.usual, 0.05)
 
 
+def test_new_devices_are_not_turned_away_where_the_base_has_learnt_to_meet_new_ones() -> None:
+    turned_away = asked = 0
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        devices = [rng.normal(size=8) for _ in range(14)]
+        rows = [{"family": "f", "device": f"d{d}", "next_action": "a"} for d in range(12) for _ in range(4)]
+        drafts = [draft(f"{seed}-{i}", near(devices[i // 4], 0.25, rng), row) for i, row in enumerate(rows)]
+        index = base_of(drafts).index()
+        calibration = learn(index, "device")
+        for device in devices[12:]:
+            for _ in range(4):
+                turned_away += look(index, calibration, near(device, 0.25, rng), 0.1).in_domain is False
+                asked += 1
+    assert turned_away / asked <= 0.25
+
+
 def test_strangeness_grows_with_distance_and_with_the_density_of_the_cases_nearby() -> None:
     assert strangeness(1.0, 0.9) < strangeness(0.9, 0.9) < strangeness(0.5, 0.9)
     assert strangeness(0.8, 0.5) < strangeness(0.8, 0.9)

@@ -41,6 +41,26 @@ def test_group_and_near_duplicates_belong_to_the_unit_transitively() -> None:
     assert len({(pairs.unit[r], int(pairs.fold[r])) for r in range(6)}) == 3
 
 
+def test_leaving_out_devices_leaves_out_twins_on_other_devices_too() -> None:
+    rng = np.random.default_rng(0)
+    drafts = []
+    for i in range(12):
+        vector = near(np.eye(8)[i % 6], 0.4, rng)
+        for device in range(2):
+            twin = near(vector, 0.005, rng) if i % 2 else near(np.eye(8)[i % 6], 0.4, rng)
+            row = {"family": "f", "device": f"d{(i + 3 * device) % 6}", "next_action": f"a{i % 3}", "group": f"g{i}"}
+            drafts.append(draft(f"{i}-{device}", twin if i % 2 else vector if not device else twin, row))
+    index = base_of(drafts).index()
+    pairs = gather(index, "device")
+    for query, row in enumerate(pairs.rows):
+        own = index.cases[int(row)]
+        for case in pairs.cases[query][pairs.present[query]]:
+            other = index.cases[int(case)]
+            assert other.group != own.group
+            assert other.device != own.device
+            assert index.vectors[int(case)] @ index.vectors[int(row)] < 0.99
+
+
 @pytest.mark.parametrize("leave_out", ["case", "device"])
 def test_the_weights_of_a_fold_do_not_know_its_labels(leave_out: str) -> None:
     index = separable().index()
@@ -57,13 +77,15 @@ def test_the_weights_of_a_fold_do_not_know_its_labels(leave_out: str) -> None:
     assert any(not np.array_equal(honest[k], changed[k]) for k in honest if k != first)
 
 
-def test_a_case_without_a_next_action_is_recalled_but_teaches_nothing() -> None:
+def test_a_case_without_a_next_action_is_present_but_speaks_for_no_action() -> None:
     rng = np.random.default_rng(0)
     rows = [{"family": "f", "device": f"d{i % 2}", **({} if i < 2 else {"next_action": "a"})} for i in range(6)]
     index = base_of([draft(str(i), near([i % 2, 1], 0.6, rng), r) for i, r in enumerate(rows)]).index()
     pairs = gather(index, "case")
     assert len(pairs.rows) == 4
     assert {int(c) for c in pairs.cases[pairs.present]} == set(range(6))
+    assert {index.cases[int(c)].next_action for c in pairs.cases[pairs.labelled]} == {"a"}
+    assert all((fold.belief[~pairs.labelled[fold.queries]] == 0).all() for fold in crossfit(pairs))
 
 
 def test_context_is_learnt_where_it_tells_the_action() -> None:

@@ -104,11 +104,19 @@ def test_predict_answers_from_the_valid_actions_only() -> None:
     assert "ruled out" in none.findings[0].text
 
 
-def test_cases_without_a_next_action_can_win_and_then_it_cannot_tell() -> None:
-    asked = PredictQuestion(QUERY, candidates(), {"a1": 0.2, "a2": 0.1}, {"f": 1.0}, ("a1", "a2"))
-    answer = JUDGE.predict(asked)
+def test_without_a_labelled_case_it_cannot_tell() -> None:
+    answer = JUDGE.predict(PredictQuestion(QUERY, candidates(), {}, {"f": 1.0}, ("a1", "a2")))
     assert answer.next_action is None
-    assert "name no next action" in answer.findings[0].text
+    assert answer.findings[0].text == "of no case near it is the next action known"
+
+
+def test_what_contradicts_anything_known_is_rejected() -> None:
+    elsewhere = Query(QUERY.vector, previous_action="a1", family="another")
+    right = next(c for c in candidates() if (c.case.device, c.case.step) == ("d0", 2))
+    assert JUDGE.bool_grade(QUERY, right).accepted is True
+    answer = JUDGE.bool_grade(elsewhere, right)
+    assert answer.accepted is False
+    assert any(f.topic == "device class" and f.verdict == "differs" for f in answer.findings)
 
 
 def disc(background: str, size: tuple[int, int] = (320, 240)) -> np.ndarray:

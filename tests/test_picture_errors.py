@@ -62,6 +62,12 @@ class TestHostile:
         assert time.perf_counter() - start < 1
         assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - peak < 20_000  # KiB
 
+    @pytest.mark.parametrize("size", [(0, 5), (5, 0), (0, 0)])
+    def test_a_png_without_pixels_is_no_damaged_one(self, size):
+        header = struct.pack(">IIBBBBB", *size, 8, 2, 0, 0, 0)
+        with pytest.raises(NotAPicture, match=f"holds no pixels \\({size[0]}x{size[1]}\\)"):
+            load(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IEND", b""))
+
     def test_a_webp_header_of_the_largest_size(self):
         bits = (16383 | 16383 << 14).to_bytes(4, "little")
         data = b"RIFF" + struct.pack("<I", 30) + b"WEBPVP8L" + struct.pack("<I", 18) + b"\x2f" + bits + bytes(20)

@@ -18,29 +18,39 @@ __all__ = [
     "BadVector",
     "CaseConflict",
     "CropMismatch",
+    "DeadlineExceeded",
     "DepthError",
     "EmbedderMismatch",
     "InputError",
     "JudgeError",
     "LabelError",
     "LibraryError",
+    "Malformed",
     "MissingExtra",
     "NeedsVlm",
     "NewerCaseBase",
     "NoSuchCase",
     "NotACaseBase",
     "NotAPicture",
+    "NotEnforced",
+    "OutOfBudget",
     "PictureError",
     "PictureTooLarge",
+    "RateLimited",
     "ReadOnlyCaseBase",
+    "Refused",
     "SagehandError",
+    "ServerFault",
     "SettingsError",
     "StoreBusy",
     "StoreError",
     "StoreFull",
+    "Truncated",
     "TruncatedPicture",
     "UnknownName",
+    "Unreachable",
     "UnsupportedPicture",
+    "VlmError",
     "near_misses",
 ]
 
@@ -184,6 +194,70 @@ class JudgeError(SagehandError):
 
 class NeedsVlm(JudgeError):
     """The question can only be answered by a vision-language model."""
+
+
+class VlmError(JudgeError):
+    """A vision-language model gave no valid answer; the subclasses say why. ``attempts`` counts the requests made."""
+
+    attempts: int = 0
+
+
+class Unreachable(VlmError):
+    """No connection, or it broke; the server may come back."""
+
+    retryable = True
+
+
+class RateLimited(VlmError):
+    """The server asked to wait (429, or 503 while it loads).
+
+    Attributes:
+        retry_after: Seconds that it asked for, or None.
+    """
+
+    retryable = True
+
+    def __init__(self, message: str, *, retry_after: float | None = None, hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.retry_after = retry_after
+
+
+class ServerFault(VlmError):
+    """The server failed (5xx), or its body is no answer."""
+
+    retryable = True
+
+
+class Refused(VlmError):
+    """The server refuses this request (4xx): another one must be made, or the set-up mended.
+
+    Attributes:
+        status: The HTTP status, or None where the refusal is none of a server's (a filter, a model that declines).
+    """
+
+    def __init__(self, message: str, *, status: int | None = None, hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.status = status
+
+
+class NotEnforced(VlmError):
+    """The server took the constraint and answered outside it."""
+
+
+class Malformed(VlmError):
+    """The reply is no valid call, and its meaning is not certain enough to repair it."""
+
+
+class Truncated(VlmError):
+    """The reply was cut off at the token limit."""
+
+
+class OutOfBudget(VlmError):
+    """No call or token is left in the budget."""
+
+
+class DeadlineExceeded(VlmError):
+    """The time of the call or the decision is up."""
 
 
 def near_misses(name: str, known: Iterable[str]) -> list[str]:

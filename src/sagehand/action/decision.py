@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from sagehand.cases import NOTHING_DONE
+from sagehand.judge.cost import FREE, Cost
 from sagehand.judge.questions import Candidate
 from sagehand.judge.risk import Certificate
 from sagehand.recall.rank import Ranking
@@ -37,6 +40,21 @@ class Known:
     place: str | None = None
     object_id: str | None = None
 
+    def __post_init__(self) -> None:
+        # one spelling for what looks the same, as in labels and action names
+        for name in ("previous", "family", "place"):
+            value = getattr(self, name)
+            object.__setattr__(self, name, value and unicodedata.normalize("NFC", value))
+        if self.history is not None:
+            object.__setattr__(self, "history", tuple(unicodedata.normalize("NFC", a) for a in self.history))
+
+    @property
+    def last(self) -> str | None:
+        """The action that led here, from ``previous`` or from the history; "none" for an empty history."""
+        if self.previous is not None or self.history is None:
+            return self.previous
+        return self.history[-1] if self.history else NOTHING_DONE
+
     def to_dict(self) -> dict[str, Any]:
         """As plain data."""
         doc = asdict(self)
@@ -65,10 +83,18 @@ class Decision:
         device_classes: Belief in each family.
         needs_confirmation: Whether an operator's word is needed before the action (``risk: confirm``).
         certified_risk: What is certified for this answer; None when no risk was set.
+        proposed: The answer before it was held back, so that repeats are noticed; None when there was none.
+        library: Source and digest of the action library, or None.
+        guard: "on", or "off" where the judge could name any action.
+        model: The model that was asked: its name, the digest of its prompts, what it answered; None where there was none.
+        usage: What was asked of it.
+        search: The guided search as plain data, or None.
+        saved: What was not asked and why, or None.
+        failure: Why the model gave no answer (kind, message, hint, retryable), or None.
         decision: Its id in the log, or None when it was not logged.
         case: The candidate that the answer leans on, or None.
         candidates: The cases that matter most, best first.
-        method: "single" or "zero-shot".
+        method: "single", "guided" or "zero-shot".
         judge: Who spoke.
         seconds: How long it took, the log's write included.
         timings: Part → seconds.
@@ -111,6 +137,14 @@ class Decision:
     domain: Mapping[str, Any] | None
     version: str
     created: str
+    proposed: str | None = None
+    library: Mapping[str, str] | None = None
+    guard: str = "on"
+    model: Mapping[str, Any] | None = None
+    usage: Cost = FREE
+    search: Mapping[str, Any] | None = None
+    saved: Mapping[str, Any] | None = None
+    failure: Mapping[str, Any] | None = None
     decision: int | None = None
     seconds: float = 0.0
     timings: Mapping[str, float] = field(default_factory=dict)
@@ -134,6 +168,14 @@ class Decision:
             "device_classes": {name: _share(p) for name, p in self.device_classes.items()},
             "needs_confirmation": self.needs_confirmation,
             "certified_risk": asdict(self.certified_risk) if self.certified_risk else None,
+            "proposed": self.proposed,
+            "library": dict(self.library) if self.library else None,
+            "guard": self.guard,
+            "model": dict(self.model) if self.model else None,
+            "usage": self.usage.to_dict(),
+            "search": dict(self.search) if self.search else None,
+            "saved": dict(self.saved) if self.saved else None,
+            "failure": dict(self.failure) if self.failure else None,
             "decision": self.decision,
             "object_id": self.known.object_id,
             "case": candidate_doc(lead) if lead else None,

@@ -105,7 +105,7 @@ def _query_images(doc: Mapping[str, Any], seen: Picture) -> dict[str, bytes]:
 
 def _case_images(doc: Mapping[str, Any], base: CaseBase) -> dict[str, bytes]:
     """The leaning case large, the candidates small; a case that is gone from the file has no picture."""
-    wanted = [(f"candidate:{c['id']}", c["id"], _SMALL) for c in doc.get("candidates") or ()]
+    wanted = [(f"candidate:{ident}", ident, _SMALL) for ident in _shown_small(doc)]
     if doc.get("case"):
         wanted.append(("case", doc["case"]["id"], _LARGE))
     images = {}
@@ -115,3 +115,13 @@ def _case_images(doc: Mapping[str, Any], base: CaseBase) -> dict[str, bytes]:
         except (NoSuchCase, PictureError):
             continue
     return images
+
+
+def _shown_small(doc: Mapping[str, Any]) -> list[str]:
+    """Ids of the candidates, of the first that a guided search looked at, and of those that it graded; each once."""
+    search = doc.get("search") or {}
+    looked = [
+        q["about"][0] for q in search.get("questions") or () if q.get("kind") == "BoolGradeImage" and q.get("about")
+    ]
+    graded = [image["id"] for leaf in search.get("leaves") or () for image in leaf.get("images") or ()]
+    return list(dict.fromkeys([*(c["id"] for c in doc.get("candidates") or ()), *looked, *graded]))

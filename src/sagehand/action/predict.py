@@ -2,38 +2,42 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import asdict, replace
-from datetime import UTC, datetime
+import json
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from numpy.typing import NDArray
 
-from sagehand.action.abstain import REPEAT_LIMIT, why_abstain
+from sagehand.action.abstain import REPEAT_LIMIT
+from sagehand.action.ask import ModelSeat
+from sagehand.action.clock import Clock
+from sagehand.action.compose import Grounds, compose, query_doc
 from sagehand.action.decision import Decision, Known
-from sagehand.action.guard import Verdicts, check_actions, know
+from sagehand.action.guard import Verdicts
 from sagehand.action.library import ActionLibrary
-from sagehand.cases import CaseBase
+from sagehand.action.methods import METHODS, Asking, answer, reason_against
+from sagehand.action.possible import possible
+from sagehand.cases import CaseBase, Index
 from sagehand.embed import Embedder, get_embedder
 from sagehand.errors import InputError, NeedsVlm, ReadOnlyCaseBase, StoreBusy, StoreFull, UnknownName
 from sagehand.judge.calibration import Calibration
 from sagehand.judge.domain import Domain, in_domain
 from sagehand.judge.perceptual import PerceptualJudge
-from sagehand.judge.questions import Judge, Prediction, PredictQuestion, Query
+from sagehand.judge.questions import Judge, Query
 from sagehand.judge.risk import Certificate, certify
 from sagehand.picture import Box, Picture, load, to_jpeg
-from sagehand.recall.crop import cropper
+from sagehand.recall.crop import TURNS, cropper
+from sagehand.recall.params import SearchParams
 from sagehand.recall.rank import Ranking, rank
+
+if TYPE_CHECKING:
+    from sagehand.vlm.ask import Vlm
 
 __all__ = ["DOMAIN_LEVEL", "METHODS", "Predictor"]
 
-METHODS = ("single", "zero-shot")
 DOMAIN_LEVEL = 0.05
-_SHOWN = 5
 _THUMBNAIL = 224
 
 
@@ -44,14 +48,23 @@ class Predictor:
         base: The case base; its embedder and crop are used for the query.
         library: The cell's actions; without one nothing is ruled out.
         embedder: The embedder of the base, when it is at hand already.
-        judge: Who judges; the perceptual judge with the base's calibration by default.
+        judge: Who judges, in place of a model; the perceptual judge with the base's calibration by default.
+        vlm: The vision-language model to ask; closed by who made it.
+        prompts: A folder of own prompts; the packaged ones by default.
+        seconds: Deadline of a decision [s]; no decision at the deadline asks the operator.
+        calls: Most requests of a decision to the model.
+        tokens: Most tokens of a decision.
+        ask_below: The model is asked only where the perceptual judge's calibrated confidence is below; None always asks.
+        search: Parameters of the guided search.
+        guard: "off" lets the judge name any action, for studies. What the guard rules out is still not handed on, it is told
+            as ``proposed``, and every answer needs an operator's word.
         risk: Greatest share of wrong answers that is acceptable, in (0, 1); None answers uncertified.
         domain_level: Share of right pictures that the domain test may turn away; 0 switches it off.
         log: Whether decisions are written into the case base.
 
     Raises:
         EmbedderMismatch: The embedder is not the base's.
-        InputError: The risk or the level is not a share.
+        InputError: The risk or the level is not a share, or a limit is not above 0.
     """
 
     def __init__(
@@ -61,23 +74,30 @@ class Predictor:
         *,
         embedder: Embedder | None = None,
         judge: Judge | None = None,
+        vlm: Vlm | None = None,
+        prompts: Path | None = None,
+        seconds: float | None = None,
+        calls: int | None = None,
+        tokens: int | None = None,
+        ask_below: float | None = None,
+        search: SearchParams | None = None,
+        guard: str = "on",
         risk: float | None = None,
         domain_level: float = DOMAIN_LEVEL,
         log: bool = True,
     ) -> None:
-        if risk is not None and not 0 < risk < 1:
-            raise InputError(f"risk {risk!r} is not a share", hint="give a number between 0 and 1, such as 0.05")
-        if not 0 <= domain_level < 1:
-            raise InputError(
-                f"domain level {domain_level!r} is not a share",
-                hint="give a number from 0 to below 1; 0 switches it off",
-            )
+        _valid(risk, domain_level, ask_below, guard)
         self.base, self.library = base, library
         self.embedder = embedder or get_embedder(base.embedder.name)
-        base.require(self.embedder.identity)
+        self._base_facts: dict[str, str] = {}
+        self._followed: int | None = None
+        self._follow()
         self.risk, self.domain_level, self.log = risk, domain_level, log
-        self._judge = judge
-        self._learnt: tuple[Any, Calibration, Certificate | None] | None = None
+        self.ask_below, self.guard, self.search = ask_below, guard, search or SearchParams()
+        self._model = ModelSeat(base, library, judge, vlm, prompts, seconds=seconds, calls=calls, tokens=tokens)
+        # what a decision needs of the picture beside its vector is made while the network runs
+        self._aside = ThreadPoolExecutor(1, thread_name_prefix="sagehand-aside")
+        self._learnt: tuple[str | None, Calibration, Certificate | None] | None = None
 
     @classmethod
     def open(cls, cases: str | Path, actions: str | Path | None = None, **options: Any) -> Predictor:
@@ -93,6 +113,7 @@ class Predictor:
 
     def close(self) -> None:
         """Close the case base."""
+        self._aside.shutdown(wait=True)
         self.base.close()
 
     def __enter__(self) -> Predictor:
@@ -116,7 +137,8 @@ class Predictor:
         Args:
             picture: Path, bytes, (H, W, 3) RGB array, or a loaded picture.
             known: What is known beside it.
-            method: "single": the best case by picture and context. "zero-shot" needs a VLM.
+            method: "single": the best case by picture and context. "guided": the case that a guided search finds.
+                "zero-shot": no case. The last two need a VLM.
             box: A crop given by hand, for a base of crop ``truth``.
             allow_own: Whether the query's own picture may be recalled.
             **loading: ``depth``, ``depth_unit``, ``limits``, ``name``: as for :func:`sagehand.picture.load`.
@@ -128,73 +150,113 @@ class Predictor:
         """
         if method not in METHODS:
             raise UnknownName("method", method, METHODS)
-        if method == "zero-shot":
+        if method != "single" and not self._model.there:
             raise NeedsVlm(
-                "zero-shot prediction asks a vision-language model, and none is set up", hint="use --method single"
+                f"{method} prediction asks a vision-language model, and none is set up",
+                hint="add --base-url and --model, or use --method single",
             )
+        if method == "zero-shot" and self.ask_below is not None:
+            raise InputError("zero-shot has no confidence that ask_below could be held against", hint="leave it out")
         known = known or Known()
-        clock = _Clock()
-        verdicts, warnings = self._check(known)
-        calibration, certificate = self._calibration(warnings)
+        clock = Clock()
+        index = self._follow()
+        verdicts, warnings = possible(self.library, index, known)
+        calibration, certificate = self._calibration(index, warnings)
+        seat = self._model.take()
+        perceptual = PerceptualJudge(calibration)
         with clock("load"):
             seen = picture if isinstance(picture, Picture) and not loading else load(picture, **loading)
-        judge = self._judge or PerceptualJudge(calibration)
         with clock("crop"):
-            cut = self._crop(seen, judge, box, warnings)
+            cut = self._crop(seen, seat.judge or perceptual, perceptual, box, warnings)
         with clock("embed"):
+            aside = self._aside.submit(_identify, seen, self.log)
             query = self._look(cut.picture if cut else seen, known)
-        with clock("recall"):
-            own = frozenset() if allow_own else frozenset({seen.pixel_id})
-            ranking = rank(self.base.index(), query, calibration, exclude=own)
+            thumbnail = aside.result()
+        ranking = None
+        if method != "zero-shot":
+            with clock("recall"):
+                own = frozenset() if allow_own else frozenset({seen.pixel_id})
+                ranking = rank(index, query, calibration, exclude=own)
         with clock("decide"):
             domain = self._domain(ranking, calibration)
-            prediction = _ask(judge, query, ranking, verdicts, self.library)
-            why = why_abstain(prediction, ranking, domain, verdicts, certificate, known, self._answers_before(known))
-            decision = self._decide(prediction, why, ranking, domain, verdicts, certificate, known, warnings)
-            decision = replace(decision, query=_query(seen, cut.box if cut else None), method=method)
-        return self._remember(decision, seen, query, clock)
-
-    def _check(self, known: Known) -> tuple[Verdicts, list[str]]:
-        """What the guard rules out, and what the user should know about it."""
-        if self.library is None:
-            labels = self.base.index().codes("next_action")[1]
-            actions = {*labels, *self.base.index().codes("previous_action")[1], "none"}
-            for name in (known.previous, *(known.history or ())):
-                if name is not None and name not in actions:
-                    raise UnknownName("previous action", name, actions)
-            if known.facts:
-                raise InputError("facts need an action library", hint="add --actions FILE")
-            return Verdicts(tuple(sorted(labels)), {}), ["no action library was given: no action is ruled out"]
-        knowledge = know(
-            self.library,
-            previous=known.previous,
-            history=known.history,
-            facts=known.facts,
-            previous_failed=known.previous_failed,
+            before = self._answers_before(known)
+        asking = Asking(
+            method=method,
+            query=query,
+            ranking=ranking,
+            domain=domain,
+            offered=self._offered(verdicts),
+            library=self.library,
+            perceptual=perceptual,
+            calibrated=bool(calibration.queries) and not calibration.stale(index.revision),
+            judge=seat.judge,
+            ask_below=self.ask_below,
+            params=self.search,
+            model=seat.model,
         )
-        family = known.family if self.library.families else None
-        return check_actions(self.library, knowledge, family=family), list(knowledge.notes)
+        answered = answer(asking, clock)
+        with clock("decide"):
+            prediction, why = reason_against(asking, answered, verdicts, certificate, known, before)
+            grounds = Grounds(
+                known=known,
+                index=index,
+                base={**self._base_facts, "revision": index.revision, "cases": len(index)},
+                library=self.library,
+                verdicts=verdicts,
+                guard=self.guard,
+                certificate=certificate,
+                query=query_doc(seen, cut.box if cut else None),
+                logged=self.log,
+                usage=seat.spent,
+                model=seat.model_doc(),
+                warnings=tuple(warnings),
+            )
+            decision = compose(asking, answered, prediction, why, grounds)
+        return self._remember(decision, thumbnail, query, clock)
 
-    def _calibration(self, warnings: list[str]) -> tuple[Calibration, Certificate | None]:
-        doc = self.base.calibration()
-        if self._learnt is None or self._learnt[0] is not doc:
-            learnt = Calibration.from_dict(doc) if doc else Calibration()
-            self._learnt = (doc, learnt, certify(learnt.answers, self.risk) if self.risk is not None else None)
+    def _follow(self) -> Index:
+        """The cases as they are now; another process may have embedded them anew since the last decision."""
+        index = self.base.index()
+        if index.revision != self._followed:
+            self.base.require(self.embedder.identity)
+            self._base_facts = {
+                "name": self.base.path.name if self.base.path else "in memory",
+                "embedder": str(self.base.embedder),
+                "crop": self.base.crop,
+            }
+            self._followed = index.revision
+        return index
+
+    def _calibration(self, index: Index, warnings: list[str]) -> tuple[Calibration, Certificate | None]:
+        text = self.base.calibration_text()
+        if self._learnt is None or self._learnt[0] != text:
+            learnt = Calibration.from_dict(json.loads(text)) if text else Calibration()
+            self._learnt = (text, learnt, certify(learnt.answers, self.risk) if self.risk is not None else None)
         _, calibration, certificate = self._learnt
-        if calibration.stale(self.base.revision):
-            what = "is older than the newest change of its cases" if doc else "is missing"
+        if calibration.stale(index.revision):
+            what = "is older than the newest change of its cases" if text else "is missing"
             warnings.append(f"the calibration {what}: run `sagehand cases calibrate`")
             # a certificate speaks of the cases that it was learnt from, and of no others
-            certificate = replace(certificate, certified=False, smallest=None) if certificate else None
+            certificate = replace(certificate, certified=False, smallest=None, stale=True) if certificate else None
         return calibration, certificate
 
-    def _crop(self, seen: Picture, judge: Judge, box: Box | None, warnings: list[str]) -> Any:
-        crop = cropper(self.base.crop, judge)
+    def _offered(self, verdicts: Verdicts) -> tuple[str, ...]:
+        """The actions that may be answered."""
+        return verdicts.valid if self.guard == "on" else (*verdicts.valid, *verdicts.ruled_out)
+
+    def _crop(
+        self, seen: Picture, judge: Judge, perceptual: PerceptualJudge, box: Box | None, warnings: list[str]
+    ) -> Any:
+        strategy = self._base_facts["crop"]
+        if strategy in TURNS and judge is perceptual:
+            warnings.append(f"the crop {strategy!r} is made for a VLM; the perceptual judge crops here")
+        # what stands out is no question to a model: the cases were cut by the perceptual judge, too
+        crop = cropper(strategy, judge if strategy in TURNS else perceptual)
         if crop is None:
             return None
         cut = crop(seen, {"box": box})
         if cut is None:
-            warnings.append(f"the crop {self.base.crop!r} found no box; the whole picture is used")
+            warnings.append(f"the crop {self._base_facts['crop']!r} found no box; the whole picture is used")
             return None
         return seen.crop(cut)
 
@@ -205,11 +267,11 @@ class Predictor:
             from sagehand.embed import depth_vector
 
             relief = depth_vector(picture.depth)
-        previous = known.previous if known.previous is not None or not known.history else known.history[-1]
-        return Query(vector, picture, relief, None if known.previous_failed else previous, known.place, known.family)
+        previous = None if known.previous_failed else known.last
+        return Query(vector, picture, relief, previous, known.place, known.family)
 
-    def _domain(self, ranking: Ranking, calibration: Calibration) -> Domain | None:
-        if ranking.nearest is None or self.domain_level == 0:
+    def _domain(self, ranking: Ranking | None, calibration: Calibration) -> Domain | None:
+        if ranking is None or ranking.nearest is None or self.domain_level == 0:
             return None
         return in_domain(calibration.strange, ranking.nearest.evidence.picture, ranking.apart, self.domain_level)
 
@@ -218,68 +280,9 @@ class Predictor:
         if known.object_id is None:
             return []
         before = self.base.decisions(limit=REPEAT_LIMIT - 1, object_id=known.object_id)
-        return [doc["next_action"] for doc in reversed(before)]
+        return [doc.get("proposed", doc["next_action"]) for doc in reversed(before)]
 
-    def _decide(
-        self,
-        prediction: Prediction,
-        why: str | None,
-        ranking: Ranking,
-        domain: Domain | None,
-        verdicts: Verdicts,
-        certificate: Certificate | None,
-        known: Known,
-        warnings: list[str],
-    ) -> Decision:
-        from sagehand import __version__
-
-        action = prediction.next_action if why is None else None
-        spec = self.library.actions.get(action) if self.library and action else None
-        end = self.library.end if self.library else "end"
-        lead = prediction.case
-        shown = list(ranking.candidates[:_SHOWN])
-        if lead is not None and all(c.case.id != lead.case.id for c in shown):
-            shown.append(lead)
-        if known.previous is None and known.history is None:
-            warnings.append("the previous action is not known: give it, if you can, with --previous")
-        return Decision(
-            next_action=action,
-            abstained=action is None,
-            reason=why or _because(prediction),
-            confidence=prediction.confidence,
-            valid_actions=verdicts.valid,
-            ruled_out=verdicts.ruled_out,
-            previous_action=known.previous or (known.history[-1] if known.history else prediction.previous_action),
-            remaining_actions=prediction.remaining_actions if action else None,
-            is_last=prediction.is_last if action else None,
-            end_state=action == end if action else None,
-            device_class=known.family or prediction.device_class,
-            device_classes=ranking.classes,
-            needs_confirmation=bool(spec and spec.confirm),
-            certified_risk=certificate,
-            case=lead,
-            candidates=shown,
-            method="single",
-            judge=prediction.by,
-            evidence=tuple(f.text[:1].upper() + f.text[1:] for f in prediction.findings),
-            warnings=tuple(warnings),
-            known=known,
-            query={},
-            base={
-                "name": self.base.path.name if self.base.path else "in memory",
-                "revision": self.base.revision,
-                "cases": len(self.base),
-                "embedder": str(self.base.embedder),
-                "crop": self.base.crop,
-            },
-            actions=_actions(self.library),
-            domain=asdict(domain) if domain else None,
-            version=__version__,
-            created=datetime.now(UTC).isoformat(timespec="milliseconds"),
-            ranking=ranking,
-        )
-
-    def _remember(self, decision: Decision, seen: Picture, query: Query, clock: _Clock) -> Decision:
+    def _remember(self, decision: Decision, thumbnail: bytes | None, query: Query, clock: Clock) -> Decision:
         """Write the decision into the case base's log; a base that cannot be written only warns."""
         number = None
         warnings = decision.warnings
@@ -287,69 +290,28 @@ class Predictor:
             with clock("log"):
                 doc = replace(decision, seconds=clock.total(), timings=clock.parts).to_dict()
                 try:
-                    # every k-th pixel: a third of the time of a proper resize, and good enough to know it again
-                    step = -(-max(seen.width, seen.height) // _THUMBNAIL)
-                    thumbnail = to_jpeg(seen.pixels[::step, ::step])
                     number = self.base.record_decision(doc, vector=query.vector, thumbnail=thumbnail)
                 except (ReadOnlyCaseBase, StoreBusy, StoreFull) as error:
                     warnings = (*warnings, f"the decision was not logged: {error.message}")
         return replace(decision, decision=number, warnings=warnings, seconds=clock.total(), timings=dict(clock.parts))
 
 
-class _Clock:
-    """Wall-clock seconds of named parts."""
-
-    def __init__(self) -> None:
-        self.parts: dict[str, float] = {}
-        self._started = time.perf_counter()
-
-    @contextmanager
-    def __call__(self, part: str) -> Iterator[None]:
-        started = time.perf_counter()
-        yield
-        self.parts[part] = time.perf_counter() - started
-
-    def total(self) -> float:
-        return time.perf_counter() - self._started
+def _identify(seen: Picture, thumbnail: bool) -> bytes | None:
+    """Work out the picture's identity (it is cached) and, for the log, a small picture to know it again by."""
+    _ = seen.pixel_id
+    # every k-th pixel: a third of the time of a proper resize
+    step = -(-max(seen.width, seen.height) // _THUMBNAIL)
+    return to_jpeg(seen.pixels[::step, ::step]) if thumbnail else None
 
 
-def _ask(judge: Judge, query: Query, ranking: Ranking, verdicts: Verdicts, library: ActionLibrary | None) -> Prediction:
-    leading = [ranking.leading[a] for a in verdicts.valid if a in ranking.leading]
-    seen = {c.case.id for c in ranking.candidates}
-    question = PredictQuestion(
-        query=query,
-        candidates=(*ranking.candidates, *(c for c in leading if c.case.id not in seen)),
-        beliefs=ranking.actions,
-        classes=ranking.classes,
-        valid_actions=verdicts.valid,
-        descriptions={name: a.description for name, a in library.actions.items()} if library else {},
-    )
-    return judge.predict(question)
-
-
-def _because(prediction: Prediction) -> str:
-    if prediction.case is None:
-        return f"the {prediction.by} judge says so, without a case"
-    case = prediction.case.case
-    agrees = [f.topic for f in prediction.findings if f.verdict == "agrees"]
-    step = f", step {case.step}" if case.step is not None else ""
-    basis = f"; what agrees: {', '.join(agrees)}" if agrees else "; nothing that was measured agrees clearly"
-    return f"the case {case.device}{step} speaks most for it{basis}"
-
-
-def _query(seen: Picture, box: Box | None) -> Mapping[str, Any]:
-    return {
-        "name": seen.name,
-        "width": seen.width,
-        "height": seen.height,
-        "box": list(box.as_tuple()) if box else None,
-        "pixel_id": seen.pixel_id,
-        "notes": list(seen.notes),
-        "depth": seen.depth is not None and bool(np.isfinite(seen.depth).any()),
-    }
-
-
-def _actions(library: ActionLibrary | None) -> dict[str, Any]:
-    if library is None:
-        return {}
-    return {name: {"description": a.description, "confirm": a.confirm} for name, a in library.actions.items()}
+def _valid(risk: float | None, domain_level: float, ask_below: float | None, guard: str) -> None:
+    if risk is not None and not 0 < risk < 1:
+        raise InputError(f"risk {risk!r} is not a share", hint="give a number between 0 and 1, such as 0.05")
+    if not 0 <= domain_level < 1:
+        raise InputError(
+            f"domain level {domain_level!r} is not a share", hint="give a number from 0 to below 1; 0 switches it off"
+        )
+    if ask_below is not None and not 0 <= ask_below <= 1:
+        raise InputError(f"ask_below {ask_below!r} is not a share", hint="give a number from 0 to 1, such as 0.95")
+    if guard not in ("on", "off"):
+        raise UnknownName("guard", guard, ("on", "off"))

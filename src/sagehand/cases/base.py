@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextlib
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +29,6 @@ from sagehand.errors import CaseConflict, InputError
 
 if TYPE_CHECKING:
     from sagehand.embed import EmbedderIdentity
-    from sagehand.picture import Box
 
 __all__ = ["CaseBase"]
 
@@ -44,15 +43,20 @@ class CaseBase(Reader):
     """
 
     @classmethod
-    def create(cls, path: str | Path, *, embedder: EmbedderIdentity, crop: str = "none") -> CaseBase:
+    def create(
+        cls, path: str | Path, *, embedder: EmbedderIdentity, crop: str = "none", at_first_write: bool = False
+    ) -> CaseBase:
         """Make a new case base; an existing file is refused, never overwritten.
 
         Args:
             path: Where; its folder must exist.
             embedder: Whose vectors it will hold.
             crop: The crop strategy of all its cases.
+            at_first_write: Make the file with the first write, so that none is left behind when nothing is written. A
+                file that another process has made meanwhile for the same embedder and crop is then written to.
         """
-        return cls(Store.create(Path(path), {"embedder": dump(embedder.to_dict()), "crop": crop}))
+        meta = {"embedder": dump(embedder.to_dict()), "crop": crop}
+        return cls(Store.planned(Path(path), meta) if at_first_write else Store.create(Path(path), meta))
 
     @classmethod
     def open(cls, path: str | Path, *, read_only: bool | None = None) -> CaseBase:
@@ -113,15 +117,29 @@ class CaseBase(Reader):
                     results.append(conflict)
         return results
 
-    def correct(self, case_id: str, changes: Mapping[str, Any], *, reason: str = "") -> Case:
-        """Change the label of a case: keys of its row, as in ``metadata.jsonl``; None takes a key out.
+    def correct(
+        self,
+        case_id: str,
+        changes: Mapping[str, Any],
+        *,
+        reason: str = "",
+        check: Callable[[Mapping[str, Any]], None] | None = None,
+    ) -> Case:
+        """Change the label of a case.
+
+        Args:
+            case_id: The case.
+            changes: Keys of its row, as in ``metadata.jsonl``, with their new values; None takes a key out.
+            reason: Why; kept in the history.
+            check: Called with the changed fields (as by ``parse_row``); raises an InputError for a label that must not
+                come in.
 
         Raises:
             LabelError: A value is not valid, or a key looks like a misspelt one.
             NoSuchCase: There is no such case.
         """
         with self._write() as connection:
-            return write.correct(connection, write.resolve(connection, case_id), changes, reason)
+            return write.correct(connection, write.resolve(connection, case_id), changes, reason, check)
 
     def retire(self, case_id: str, *, reason: str = "") -> Case:
         """Take a case out of use; it stays in the file and its history."""
@@ -172,14 +190,15 @@ class CaseBase(Reader):
     def reembed(
         self,
         identity: EmbedderIdentity,
-        vectors: Iterable[tuple[str, NDArray[np.float32], Box | None]],
+        vectors: Iterable[write.Embedded],
         crop: str,
     ) -> int:
         """Replace the vectors of all active cases by those of another embedder, all or nothing. Drops the calibration.
 
         Args:
             identity: The new embedder.
-            vectors: Id, unit vector and crop of every active case. All are computed before anything is locked.
+            vectors: What each active case is now; the depth vectors are replaced too. All are computed before anything is
+                locked.
             crop: The crop strategy that was used.
 
         Returns:
@@ -195,8 +214,12 @@ class CaseBase(Reader):
 
     def calibration(self) -> dict[str, Any] | None:
         """What was learnt from the base's similarities, or None."""
-        text = self._meta("calibration")
+        text = self.calibration_text()
         return None if text is None else dict(json.loads(text))
+
+    def calibration_text(self) -> str | None:
+        """The same as it is stored: cheap to compare, for callers that keep what they made of it."""
+        return self._meta("calibration")
 
     def set_calibration(self, doc: Mapping[str, Any] | None) -> None:
         """Keep a calibration (None takes it out). It should carry the revision at which it was learnt."""

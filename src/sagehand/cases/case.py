@@ -10,7 +10,7 @@ import json
 import unicodedata
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from sagehand.errors import LabelError
 
@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
     from sagehand.picture import Box
 
-__all__ = ["NOTHING_DONE", "ROW_FIELDS", "Case", "CaseDraft", "Hit", "Where", "parse_row", "same_label"]
+__all__ = ["NOTHING_DONE", "ROW_FIELDS", "Case", "CaseDraft", "DepthUnit", "Hit", "Where", "parse_row", "same_label"]
+
+DepthUnit: TypeAlias = Literal["m", "mm", "um"]
+"""Unit of an integer depth image."""
 
 NOTHING_DONE = "none"
 """The ``previous_action`` of a device that nothing was done to yet."""
@@ -120,6 +123,8 @@ class CaseDraft:
     """``depth_vector`` of the depth image, shape (576,)."""
     box: Box | None = None
     """The crop that was embedded, in pixels of the original."""
+    depth_unit: DepthUnit | None = None
+    """Unit in which the depth image was read, needed to read it again; None stands for millimetres."""
 
 
 @dataclass(frozen=True)

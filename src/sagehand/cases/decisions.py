@@ -82,9 +82,11 @@ def vector_of(connection: sqlite3.Connection, number: int) -> NDArray[np.float32
 
 
 def _found(connection: sqlite3.Connection, number: int, columns: str) -> tuple[Any, ...]:
-    row: tuple[Any, ...] | None = connection.execute(
-        f"SELECT {columns} FROM decisions WHERE n = ?", (number,)
-    ).fetchone()
+    sql = f"SELECT {columns} FROM decisions WHERE n = ?"
+    try:
+        row: tuple[Any, ...] | None = connection.execute(sql, (number,)).fetchone()
+    except OverflowError:  # beyond 64 bits no decision has a number
+        row = None
     if row is None:
         last = connection.execute("SELECT max(n) FROM decisions").fetchone()[0]
         there = "none is recorded" if last is None else f"the last one is {last}"

@@ -20,13 +20,15 @@ from dataclasses import asdict, dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from sagehand.cases.intake import Cropper, DepthUnit, LabelCheck, Outcome, Reader, Writer
+from sagehand.cases.case import DepthUnit
+from sagehand.cases.intake import Cropper, LabelCheck, Outcome, Reader, Writer
 from sagehand.cases.table import RowProblem, TableRow, read_table
 from sagehand.errors import CropMismatch, InputError, StoreError
 
 if TYPE_CHECKING:
     from sagehand.cases.base import CaseBase
     from sagehand.embed import Embedder
+    from sagehand.picture import Limits
 
 __all__ = ["Cropper", "ImportInterrupted", "ImportReport", "LabelCheck", "image_files", "import_folder"]
 
@@ -84,6 +86,7 @@ def import_folder(
     check: LabelCheck | None = None,
     workers: int | None = None,
     depth_unit: DepthUnit = "mm",
+    limits: Limits | None = None,
     on_progress: Callable[[int, int], None] | None = None,
     batch: int = 32,
 ) -> ImportReport:
@@ -100,6 +103,7 @@ def import_folder(
             raises keeps the row out, with that reason. Called from the worker threads.
         workers: Threads that decode and embed; default: one a processor.
         depth_unit: Unit of the depth images that rows name in ``depth_file_name``.
+        limits: Caps on pictures and depth images; the defaults where there are none.
         on_progress: Called with (rows done, rows in all) after each durable write, by the calling thread.
         batch: Most cases written in one transaction.
 
@@ -112,6 +116,8 @@ def import_folder(
         StoreError: The case base cannot be written; batches before it are kept, and the hint says how to go on.
         ImportInterrupted: Ctrl-C; what was in hand is written first.
     """
+    from sagehand.picture import DEFAULT_LIMITS
+
     workers = len(os.sched_getaffinity(0)) if workers is None else workers
     if workers < 1 or batch < 1:
         raise InputError(f"workers is {workers} and batch {batch}; both must be at least 1")
@@ -121,7 +127,7 @@ def import_folder(
         raise CropMismatch("the case base was built without cropping", hint="create one for the crop, or leave it out")
     started = time.perf_counter()
     files = image_files(folder)
-    reader = Reader(Path(folder), base, embedder, cropper, check, depth_unit, files)
+    reader = Reader(Path(folder), base, embedder, cropper, check, depth_unit, files, limits or DEFAULT_LIMITS)
     writer = Writer(base, batch, len(table.rows), on_progress)
     interrupted = _run(table.rows, reader, writer, workers)
     named = {row.values.get(column) for row in table.rows for column in ("file_name", "depth_file_name")}

@@ -12,27 +12,25 @@ import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from sagehand.cases.case import CaseDraft, parse_row
+from sagehand.cases.case import CaseDraft, DepthUnit, parse_row
 from sagehand.cases.table import RowProblem, TableRow
+from sagehand.cases.write import Embedded
 from sagehand.errors import BadVector, CaseConflict, InputError, PictureTooLarge, SagehandError, StoreError
 
 if TYPE_CHECKING:
     from sagehand.cases.base import CaseBase
     from sagehand.embed import Embedder
-    from sagehand.picture import Box, Picture
+    from sagehand.picture import Box, Limits, Picture
 
-__all__ = ["Cropper", "DepthUnit", "Known", "LabelCheck", "Outcome", "Reader", "Ready", "Writer"]
+__all__ = ["Cropper", "Known", "LabelCheck", "Outcome", "Reader", "Ready", "Writer", "crop_and_embed"]
 
 Cropper: TypeAlias = "Callable[[Picture, Mapping[str, Any]], Box | None]"
 """Picture and the fields of its row (``parse_row``) to the box to embed, in pixels of the original; None: all of it."""
 
 LabelCheck: TypeAlias = "Callable[[Mapping[str, Any]], None]"
 """The fields of a row in; raises an InputError for a label that must not come in."""
-
-DepthUnit: TypeAlias = Literal["m", "mm", "um"]
-"""Unit of an integer depth image."""
 
 _SECONDS_BETWEEN_WRITES = 1.0  # with a slow cropper (a VLM), little is lost to a power cut
 _BYTES_IN_HAND = 64 * 2**20  # a batch of large photos is written early
@@ -53,9 +51,29 @@ class Known:
     row: TableRow
     case_id: str
     depth: bytes | None
+    depth_unit: DepthUnit | None
 
 
 Outcome: TypeAlias = Ready | Known | RowProblem
+
+
+def crop_and_embed(
+    picture: Picture, fields: Mapping[str, Any], cropper: Cropper | None, embedder: Embedder
+) -> Embedded:
+    """The crop of a picture, the vector of what is in it, and the depth vector where it has depth.
+
+    Args:
+        picture: The whole picture.
+        fields: The fields of its row (``parse_row``), for the cropper.
+        cropper: Finds the part to embed; None for all of it.
+        embedder: Embeds it.
+    """
+    from sagehand.embed import depth_vector
+
+    box = None if cropper is None else cropper(picture, fields)
+    view = picture if box is None else picture.crop(box).picture
+    relief = None if view.depth is None else depth_vector(view.depth)
+    return Embedded(picture.pixel_id, embedder.embed([view.pixels])[0], box, relief)
 
 
 class Reader:
@@ -69,6 +87,7 @@ class Reader:
         check: Refuses labels that must not come in.
         depth_unit: Unit of the depth images.
         files: Images that lie in the folder, for near misses.
+        limits: Caps on pictures and depth images.
     """
 
     def __init__(
@@ -80,9 +99,10 @@ class Reader:
         check: LabelCheck | None,
         depth_unit: DepthUnit,
         files: Sequence[str],
+        limits: Limits,
     ) -> None:
         self._folder, self._base, self._embedder = folder, base, embedder
-        self._cropper, self._check, self._depth_unit = cropper, check, depth_unit
+        self._cropper, self._check, self._depth_unit, self._limits = cropper, check, depth_unit, limits
         self._respelled = {_folded(name): name for name in files}
         self._known = base.known_bytes()
 
@@ -96,7 +116,6 @@ class Reader:
             return RowProblem(row.line, row.file_name, _reason(row.file_name, error))
 
     def _read(self, row: TableRow) -> Ready | Known:
-        from sagehand.embed import depth_vector
         from sagehand.picture import load
 
         fields = parse_row(row.values)
@@ -107,26 +126,25 @@ class Reader:
         depth = None if depth_name is None else self._bytes(depth_name)
         known = self._known.get(hashlib.sha256(image).hexdigest()) if self._known else None
         if known is not None:
-            return Known(row, known, depth)
+            return Known(row, known, depth, None if depth is None else self._depth_unit)
         depth_path = None if depth_name is None else self._folder / depth_name  # by path: errors then name the file
-        picture = load(image, name=row.file_name, depth=depth_path, depth_unit=depth_path and self._depth_unit)
-        box = None if self._cropper is None else self._cropper(picture, fields)
-        view = picture if box is None else picture.crop(box).picture
+        unit = None if depth_path is None else self._depth_unit
+        picture = load(image, name=row.file_name, depth=depth_path, depth_unit=unit, limits=self._limits)
+        seen = crop_and_embed(picture, fields, self._cropper, self._embedder)
         draft = CaseDraft(
             image=image,
             pixel_id=picture.pixel_id,
-            vector=self._embedder.embed([view.pixels])[0],
+            vector=seen.vector,
             row=row.values,
             line=row.text,
             depth_image=depth,
-            depth_vector=None if view.depth is None else depth_vector(view.depth),
-            box=box,
+            depth_vector=seen.depth_vector,
+            box=seen.box,
+            depth_unit=unit,
         )
         return Ready(row, draft)
 
     def _bytes(self, name: str) -> bytes:
-        from sagehand.picture import Limits
-
         path = self._folder / name
         try:
             info = path.stat()
@@ -134,8 +152,9 @@ class Reader:
             raise InputError(f"{name}: no such file", hint=self._hint_for_missing(name)) from None
         if not stat.S_ISREG(info.st_mode):
             raise InputError(f"{name}: is not a file")
-        if info.st_size > Limits().max_bytes:
-            raise PictureTooLarge(f"{name}: {info.st_size:,} bytes are more than the cap of {Limits().max_bytes:,}")
+        if info.st_size > self._limits.max_bytes:
+            cap = f"{self._limits.max_bytes:,}"
+            raise PictureTooLarge(f"{name}: {info.st_size:,} bytes are more than the cap of {cap}")
         return path.read_bytes()
 
     def _hint_for_missing(self, name: str) -> str:
@@ -177,7 +196,7 @@ class Writer:
         if isinstance(outcome, RowProblem):
             self.failed.append(outcome)
         elif isinstance(outcome, Known):
-            self._compare(outcome.row, outcome.case_id, outcome.depth)
+            self._compare(outcome.row, outcome.case_id, outcome.depth, outcome.depth_unit)
         else:
             self._pending.append(outcome)
             self._pending_bytes += len(outcome.draft.image) + len(outcome.draft.depth_image or b"")
@@ -198,7 +217,8 @@ class Writer:
                 raise
             for ready, result in zip(pending, results, strict=True):
                 if isinstance(result, CaseConflict):
-                    self._compare(ready.row, ready.draft.pixel_id, ready.draft.depth_image)
+                    draft = ready.draft
+                    self._compare(ready.row, draft.pixel_id, draft.depth_image, draft.depth_unit)
                 else:
                     self.added += 1
         self._last_write = time.monotonic()
@@ -206,12 +226,14 @@ class Writer:
             done = self.added + self.unchanged + len(self.conflicts) + len(self.failed)
             self._on_progress(done, self._total)
 
-    def _compare(self, row: TableRow, case_id: str, depth: bytes | None) -> None:
+    def _compare(self, row: TableRow, case_id: str, depth: bytes | None, unit: DepthUnit | None) -> None:
         """The picture is in the case base: under the same name with the same label, or is it a conflict?"""
         stored = self._base.row(case_id)
         name, different = stored.get("file_name"), _differences(stored, row.values)
         if self._base.depth_image(case_id) != depth:
             different = "; ".join(filter(None, [different, "with another depth image"]))
+        elif (there := self._base.depth_unit(case_id)) != unit:
+            different = "; ".join(filter(None, [different, f"its depth image is in {there} there, in {unit} here"]))
         if name == row.file_name and not different:
             self.unchanged += 1
             return

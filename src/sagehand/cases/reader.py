@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sagehand.cases import history, write
-from sagehand.cases.case import Case, Hit, Where
+from sagehand.cases.case import Case, DepthUnit, Hit, Where
 from sagehand.cases.follow import IndexFollower
 from sagehand.cases.history import LogEntry
 from sagehand.cases.index import Index
@@ -65,6 +65,11 @@ class Reader:
         return self._store.path
 
     @property
+    def on_disk(self) -> bool:
+        """Whether there is a file: not in memory, and not before the first write of one made ``at_first_write``."""
+        return self._store.on_disk
+
+    @property
     def read_only(self) -> bool:
         """Whether writes are refused."""
         return self._store.read_only
@@ -98,7 +103,8 @@ class Reader:
             CropMismatch: Another crop strategy.
         """
         mine, file = self.embedder, self.path or "FILE"
-        remedy = f"use the base's own, or `sagehand cases reembed {file} --embedder {identity.name}`"
+        command = f"sagehand cases reembed {file} --embedder {identity.name}"
+        remedy = f"use the base's own, or `{command}`"
         if identity != mine:
             named = [f"{mine}", f"{identity}"]
             if named[0] == named[1]:  # the short form hides what differs
@@ -109,7 +115,7 @@ class Reader:
         if crop is not None and crop != self.crop:
             raise CropMismatch(
                 f"{self._store.name} holds vectors of pictures cropped by {self.crop!r}, not by {crop!r}",
-                hint=f"{remedy} --crop {crop}",
+                hint=f"use the base's own, or `{command} --crop {crop}`",
             )
 
     def get(self, case_id: str) -> Case:
@@ -140,6 +146,13 @@ class Reader:
     def depth_image(self, case_id: str) -> bytes | None:
         """The depth image's file, byte for byte, or None where there is none."""
         return self._file(case_id, "depth_sha256")
+
+    def depth_unit(self, case_id: str) -> DepthUnit | None:
+        """The unit of its depth image, or None where there is none. Bases of format 1 did not keep it: millimetres."""
+        state = self._state(case_id)
+        if state.depth_sha256 is None:
+            return None
+        return "m" if state.depth_unit == "m" else "um" if state.depth_unit == "um" else "mm"
 
     def row(self, case_id: str) -> dict[str, Any]:
         """The metadata row as it stands now, key order kept."""

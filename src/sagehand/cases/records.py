@@ -32,6 +32,8 @@ class State:
     """Of the depth image's file."""
     retired: bool = False
     """Whether the case is out of use."""
+    depth_unit: str | None = None
+    """Unit of the depth image; None where there is none, or in a file of format 1, where it was mm."""
 
     def to_json(self) -> str:
         """For the history table."""
@@ -111,13 +113,13 @@ def read_record(connection: sqlite3.Connection, case_id: str) -> Record:
 
 def read_state(connection: sqlite3.Connection, case_id: str) -> State | None:
     """The state of a case, or None where there is none of that id."""
-    sql = "SELECT row, line, box, sha256, depth_sha256, retired FROM cases WHERE id = ?"
+    sql = "SELECT row, line, box, sha256, depth_sha256, retired, depth_unit FROM cases WHERE id = ?"
     found = connection.execute(sql, (case_id,)).fetchone()
     if found is None:
         return None
-    row, line, box, sha256, depth_sha256, retired = found
+    row, line, box, sha256, depth_sha256, retired, depth_unit = found
     sides = None if box is None else tuple(json.loads(box))
-    return State(json.loads(row), line, sides, sha256, depth_sha256, bool(retired))
+    return State(json.loads(row), line, sides, sha256, depth_sha256, bool(retired), depth_unit)
 
 
 def write_state(connection: sqlite3.Connection, case_id: str, state: State, seq: int, *, new_vectors: bool) -> int:
@@ -130,6 +132,7 @@ def write_state(connection: sqlite3.Connection, case_id: str, state: State, seq:
         "box": None if state.box is None else dump(state.box),
         "sha256": state.sha256,
         "depth_sha256": state.depth_sha256,
+        "depth_unit": state.depth_unit,
         "retired": int(state.retired),
         "seq": seq,
         "near_group": fields["group"],

@@ -9,9 +9,9 @@ from sagehand.errors import NewerCaseBase, NotACaseBase
 __all__ = ["APPLICATION_ID", "MIGRATIONS", "SCHEMA_VERSION", "check_version", "migrate", "write_schema"]
 
 APPLICATION_ID = 0x53414745  # "SAGE"
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
-MIGRATIONS: dict[int, tuple[str, ...]] = {}
+MIGRATIONS: dict[int, tuple[str, ...]] = {2: ("ALTER TABLE cases ADD COLUMN depth_unit TEXT",)}
 """Version → the statements that bring a file of the version before it to this one."""
 
 SCHEMA = """
@@ -28,7 +28,8 @@ CREATE TABLE cases (
   seq INTEGER NOT NULL,               -- history.seq of the last change
   vector_seq INTEGER NOT NULL,        -- history.seq of the last change of the vectors
   family TEXT NOT NULL, device TEXT NOT NULL, step INTEGER, file_name TEXT NOT NULL,
-  previous_action TEXT, next_action TEXT, place TEXT, near_group TEXT
+  previous_action TEXT, next_action TEXT, place TEXT, near_group TEXT,
+  depth_unit TEXT                     -- of the depth image: m, mm or um; NULL, before format 2, stands for mm
 );
 CREATE INDEX cases_by_device ON cases (family, device, step);
 CREATE INDEX cases_by_seq ON cases (seq);

@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
-from sagehand.errors import NotACaseBase, ReadOnlyCaseBase, StoreBusy, StoreError, StoreFull
+from sagehand.errors import InputError, NotACaseBase, ReadOnlyCaseBase, StoreBusy, StoreError, StoreFull
 
 __all__ = ["BUSY_SECONDS", "translated"]
 
@@ -19,11 +19,13 @@ _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 
 @contextlib.contextmanager
 def translated(name: str | Path) -> Iterator[None]:
-    """SQLite's errors as ours."""
+    """SQLite's errors as ours; a number that no column can hold is an InputError."""
     try:
         yield
     except sqlite3.Error as error:
         raise _as_store_error(error, str(name)) from error
+    except OverflowError as error:
+        raise InputError(f"a number is too large for a case base (the largest is {2**63 - 1})") from error
 
 
 def _as_store_error(error: sqlite3.Error, name: str) -> StoreError:
@@ -41,4 +43,9 @@ def _as_store_error(error: sqlite3.Error, name: str) -> StoreError:
         return NotACaseBase(f"{name} is no case base")
     if primary == sqlite3.SQLITE_CORRUPT:
         return StoreError(f"{name} is damaged: {error}", hint="restore a copy, or `sqlite3 FILE .recover`")
+    if primary == sqlite3.SQLITE_CANTOPEN:
+        return StoreError(f"{name}: {error}", hint="check that it and its folder are there and can be read and written")
+    if primary == sqlite3.SQLITE_IOERR:
+        said = f"{name}: {error}; nothing was written"
+        return StoreError(said, hint="check the disk, its free space, and the size that a file may have")
     return StoreError(f"{name}: {error}")

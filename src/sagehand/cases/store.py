@@ -37,6 +37,8 @@ class Store:
         self.lock = threading.RLock()
         self._connection: sqlite3.Connection | None = connection
         self._pid = os.getpid()
+        self._wanted: dict[str, str] | None = None
+        self._opened = 0
 
     @classmethod
     def create(cls, path: Path, meta: dict[str, str]) -> Store:
@@ -77,6 +79,18 @@ class Store:
         return store
 
     @classmethod
+    def planned(cls, path: Path, meta: dict[str, str]) -> Store:
+        """A file that is made when the first transaction is written, and until then reads as an empty one."""
+        store = cls.in_memory(meta)
+        store.path, store._wanted = path, meta
+        return store
+
+    @property
+    def on_disk(self) -> bool:
+        """Whether there is a file."""
+        return self.path is not None and self._wanted is None
+
+    @classmethod
     def in_memory(cls, meta: dict[str, str]) -> Store:
         """A case base that is gone when it is closed."""
         connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
@@ -105,8 +119,9 @@ class Store:
         return self._connection
 
     def data_version(self) -> int:
-        """Changes when another connection has written (``PRAGMA data_version``)."""
-        return int(self.connection.execute("PRAGMA data_version").fetchone()[0])
+        """Changes when another connection has written (``PRAGMA data_version``), or the file has been made."""
+        version = int(self.connection.execute("PRAGMA data_version").fetchone()[0])
+        return version + (self._opened << 32)
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
@@ -136,6 +151,7 @@ class Store:
                 f"{self.name} was opened read-only", hint="open it where file and folder can be written"
             )
         with self.lock, translated(self.name):
+            self._make()
             connection = self.connection
             connection.execute("BEGIN IMMEDIATE")
             try:
@@ -146,6 +162,23 @@ class Store:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
                 raise
+
+    def _make(self) -> None:
+        """Make a planned file now; where another process was quicker, its file is taken if it was made alike."""
+        if self._wanted is None or self.path is None or self._connection is None:
+            return
+        try:
+            made = Store.create(self.path, self._wanted)
+        except StoreError:
+            if not self.path.exists():
+                raise
+            made = Store.open(self.path, read_only=False)
+            there = dict(made.connection.execute("SELECT key, value FROM meta").fetchall())
+            if any(there.get(key) != value for key, value in self._wanted.items()):
+                made.close()
+                raise
+        self._connection.close()
+        self._connection, self._wanted, self._opened = made.connection, None, 1
 
     def _settle(self) -> None:
         """Check the version, bring an older file up to date, set the connection up."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sagehand.embed import EmbedderIdentity
     from sagehand.picture import Box
 
-__all__ = ["Prepared", "correct", "insert", "prepare", "reembed", "resolve", "retire"]
+__all__ = ["Embedded", "Prepared", "correct", "insert", "prepare", "reembed", "resolve", "retire"]
 
 _PREFIX_END = "\U0010ffff"
 
@@ -41,6 +41,19 @@ class Prepared:
     """The depth vector."""
     files: dict[str, bytes]
     """sha256 → bytes of the picture and of the depth image."""
+
+
+class Embedded(NamedTuple):
+    """What embedding a case anew gives."""
+
+    case_id: str
+    """The case."""
+    vector: NDArray[np.float32]
+    """The unit vector, shape (d,)."""
+    box: Box | None = None
+    """The crop, in pixels of the original."""
+    depth_vector: NDArray[np.float32] | None = None
+    """The depth vector of the same crop; None where there is no depth image, or too few readings in it."""
 
 
 def prepare(draft: CaseDraft, dimension: int) -> Prepared:
@@ -66,6 +79,7 @@ def prepare(draft: CaseDraft, dimension: int) -> Prepared:
             box=None if box is None else (box.left, box.top, box.right, box.bottom),
             sha256=hashes[0],
             depth_sha256=None if draft.depth_image is None else hashes[-1],
+            depth_unit=None if draft.depth_image is None else draft.depth_unit,
         ),
         vector=to_blob(unit_vector(draft.vector, dimension)),
         depth_vector=None if depth_vector is None else to_blob(depth_vector),
@@ -90,12 +104,21 @@ def insert(batch: Batch, new: Prepared) -> Case:
     return read_record(connection, new.case_id).to_case()
 
 
-def correct(connection: sqlite3.Connection, case_id: str, changes: Mapping[str, Any], reason: str) -> Case:
+def correct(
+    connection: sqlite3.Connection,
+    case_id: str,
+    changes: Mapping[str, Any],
+    reason: str,
+    check: Callable[[Mapping[str, Any]], None] | None = None,
+) -> Case:
     """Change keys of a case's row; a value of None takes the key out."""
     before = _state(connection, case_id)
     _check_keys(changes, before.row)
     row = {key: value for key, value in {**before.row, **changes}.items() if not (key in changes and value is None)}
-    parse_row(row)
+    fields = parse_row(row)
+    if check is not None:
+        # what is not changed may be wrong still: it is put right by a correction of its own
+        check({key: value for key, value in fields.items() if key in changes})
     after = before.with_row(row)
     if after is not before:
         Batch(connection, "correct", reason).change_case(case_id, before, after)
@@ -114,11 +137,11 @@ def retire(connection: sqlite3.Connection, case_id: str, reason: str) -> Case:
 def reembed(
     connection: sqlite3.Connection,
     identity: EmbedderIdentity,
-    vectors: Sequence[tuple[str, NDArray[np.float32], Box | None]],
+    vectors: Sequence[Embedded],
     crop: str,
 ) -> int:
     """Replace every vector, the crops and the embedder's name in one go; returns how many vectors were written."""
-    given = {case_id: (to_blob(unit_vector(vector, identity.dimension)), box) for case_id, vector, box in vectors}
+    given = {new.case_id: (*_blobs(new, identity.dimension), new.box) for new in vectors}
     known = {r[0]: (r[1], bool(r[2])) for r in connection.execute("SELECT id, n, retired FROM cases").fetchall()}
     unknown = [case_id for case_id in given if case_id not in known]
     if unknown:
@@ -133,9 +156,9 @@ def reembed(
     old = dict(connection.execute("SELECT key, value FROM meta WHERE key IN ('embedder', 'crop')").fetchall())
     seq = Batch(connection, "reembed").log(None, dump(_readable(old)), dump(_readable(names)))
     for case_id, (n, _) in known.items():
-        vector, box = given.get(case_id, (None, None))
+        vector, depth, box = given.get(case_id, (None, None, None))
         sides = None if box is None else dump([box.left, box.top, box.right, box.bottom])
-        connection.execute("UPDATE vectors SET vector = ? WHERE n = ?", (vector, n))
+        connection.execute("UPDATE vectors SET vector = ?, depth = ? WHERE n = ?", (vector, depth, n))
         connection.execute("UPDATE cases SET box = ?, seq = ?, vector_seq = ? WHERE n = ?", (sides, seq, seq, n))
     connection.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", list(names.items()))
     # it was learnt from the old vectors' similarities
@@ -157,6 +180,11 @@ def resolve(connection: sqlite3.Connection, text: str) -> str:
         listed = ", ".join(found[:5]) + (", …" if len(found) > 5 else "")
         raise NoSuchCase(f"several cases start with {text!r}: {listed}", hint="give more of the id")
     raise NoSuchCase(f"there is no case {text!r}", hint="give an id, or a start of one that no other id has")
+
+
+def _blobs(new: Embedded, dimension: int) -> tuple[bytes, bytes | None]:
+    depth = None if new.depth_vector is None else to_blob(unit_vector(new.depth_vector, None, what="depth vector"))
+    return to_blob(unit_vector(new.vector, dimension)), depth
 
 
 def _state(connection: sqlite3.Connection, case_id: str) -> State:

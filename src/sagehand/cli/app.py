@@ -3,16 +3,31 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+import typer.core
 
-from sagehand.cli import cases, decisions, predict, setup
+from sagehand.cli import cases, crop, decisions, embedders, predict, setup, vlm
+from sagehand.cli.common import announce
 from sagehand.errors import SagehandError
 
 __all__ = ["app", "run"]
 
+
+class _Root(typer.core.TyperGroup):
+    """Says that Ctrl-C was heard; typer leaves with 130 without a word."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            announce("interrupted")
+            raise typer.Exit(130) from None
+
+
 app = typer.Typer(
+    cls=_Root,
     name="sagehand",
     help="Look, recall the past cases that matter, and say what to do next, with the evidence.",
     epilog="Start with: sagehand demo    Check the set-up: sagehand doctor    Every command takes --help and --json.",
@@ -24,7 +39,10 @@ app = typer.Typer(
 app.add_typer(cases.app, name="cases")
 app.add_typer(decisions.app, name="decisions")
 app.add_typer(setup.config, name="config")
+app.add_typer(vlm.app, name="vlm")
+app.add_typer(embedders.app, name="embedders")
 predict.register(app)
+crop.register(app)
 setup.register(app)
 
 
@@ -58,9 +76,6 @@ def run(arguments: list[str]) -> int:
         return 2
     except UnicodeEncodeError as error:
         print(f"error: {error.object!r} is not UTF-8 text", file=sys.stderr)
-        return 2
-    except OverflowError:
-        print("error: a number is too large for a case base (the largest is 9223372036854775807)", file=sys.stderr)
         return 2
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else 0

@@ -14,6 +14,7 @@ from sagehand.cli.common import (
     AsJson,
     CasesFile,
     announce,
+    announce_warnings,
     emit,
     fields_text,
     finish,
@@ -23,6 +24,7 @@ from sagehand.cli.common import (
     settings,
     table,
 )
+from sagehand.cli.model import BaseUrl, Model, crop_judge, crop_of
 
 __all__ = ["app"]
 
@@ -44,7 +46,10 @@ def import_(
     into: Annotated[Path, typer.Option("--into", metavar="CASES", help="The case base; made when it is not there.")],
     actions: Actions = None,
     crop: Annotated[
-        str | None, typer.Option(help="none, perceptual or truth; for a new case base. [setting: crop]")
+        str | None,
+        typer.Option(
+            help="none, perceptual, truth, or by a model's moves grid or box; for a new base. [setting: crop]"
+        ),
     ] = None,
     embedder: Annotated[
         str | None, typer.Option(help="For a new case base; see `sagehand embedders`. [setting: embedder]")
@@ -52,27 +57,38 @@ def import_(
     depth_unit: Annotated[
         str | None, typer.Option(help="m, mm or um: unit of integer depth images. [setting: depth_unit]")
     ] = None,
-    leave_out: Annotated[str, typer.Option(help="What is left out to calibrate: case or device.")] = "case",
+    leave_out: Annotated[
+        str | None,
+        typer.Option(help="What is left out to calibrate: case or device. Default: as before; case for a new base."),
+    ] = None,
+    base_url: BaseUrl = None,
+    model: Model = None,
     as_json: AsJson = False,
 ) -> None:
     """Import a folder of labelled pictures. Run it again to go on after a stop: what is there is not done twice."""
     from sagehand.action.labels import label_check
     from sagehand.cases import ImportInterrupted
+    from sagehand.picture import Limits
     from sagehand.recall.build import build
     from sagehand.study.check import leave_out_of
 
-    set_ = settings(crop=crop, embedder=embedder, depth_unit=depth_unit)
+    set_ = settings(crop=crop, embedder=embedder, depth_unit=depth_unit, base_url=base_url, vlm_model=model)
+    library = library_at(actions or set_.actions)
+    announce_warnings(library)
     interrupted = False
     try:
-        with progress("importing") as report:
+        with crop_judge(set_, crop_of(into, set_)) as judge, progress("importing") as report:
             done = build(
                 folder,
                 into,
                 embedder=set_.embedder if embedder or not into.exists() else None,
                 crop=set_.crop if crop or not into.exists() else None,
-                check=label_check(library) if (library := library_at(actions or set_.actions)) else None,
+                check=label_check(library) if library else None,
                 depth_unit=set_.depth_unit,
-                leave_out=leave_out_of(leave_out),
+                limits=Limits(max_pixels=set_.max_pixels),
+                leave_out=None if leave_out is None else leave_out_of(leave_out),
+                judge=judge,
+                asked_at_once=set_.vlm_concurrency,
                 on_progress=report,
             )
     except ImportInterrupted as stop:
@@ -101,7 +117,8 @@ def _imported(done: dict[str, Any]) -> str:
         )
     elif learnt:
         lines.append("nothing to calibrate on yet: it takes labelled cases that differ")
-    return "\n".join([*lines, f"case base: {done['into']}"])
+    where = done["into"] if Path(done["into"]).exists() else "none was made"
+    return "\n".join([*lines, f"case base: {where}"])
 
 
 @app.command()
@@ -111,14 +128,26 @@ def add(
     labels: Labels,
     depth: Annotated[Path | None, typer.Option(help="Its depth image.")] = None,
     depth_unit: Annotated[str | None, typer.Option(help="m, mm or um. [setting: depth_unit]")] = None,
+    actions: Actions = None,
+    base_url: BaseUrl = None,
+    model: Model = None,
     as_json: AsJson = False,
 ) -> None:
     """Add one picture, as in: add p.cases photo.jpg --set family=phone --set device=x --set step=2 --set next_action=pry."""
+    from sagehand.picture import Limits
     from sagehand.recall.build import add_picture
 
-    with open_base(cases) as base:
+    set_ = settings(depth_unit=depth_unit, base_url=base_url, vlm_model=model)
+    with open_base(cases) as base, crop_judge(set_, base.crop) as judge:
         case = add_picture(
-            base, picture, _row(labels), depth=depth, depth_unit=settings(depth_unit=depth_unit).depth_unit
+            base,
+            picture,
+            _row(labels),
+            depth=depth,
+            depth_unit=set_.depth_unit,
+            check=_label_check(actions or set_.actions),
+            limits=Limits(max_pixels=set_.max_pixels),
+            judge=judge,
         )
         emit(
             case_doc(case),
@@ -128,10 +157,18 @@ def add(
 
 
 @app.command()
-def correct(cases: CasesFile, case: CaseId, labels: Labels, reason: Reason = "", as_json: AsJson = False) -> None:
+def correct(
+    cases: CasesFile,
+    case: CaseId,
+    labels: Labels,
+    reason: Reason = "",
+    actions: Actions = None,
+    as_json: AsJson = False,
+) -> None:
     """Correct fields of a case; an empty VALUE takes the field away."""
+    check = _label_check(actions or settings().actions)
     with open_base(cases) as base:
-        changed = base.correct(base.get(case).id, _row(labels), reason=reason)
+        changed = base.correct(base.get(case).id, _row(labels), reason=reason, check=check)
         emit(case_doc(changed), as_json, f"corrected {changed.id}: {changed.label}")
 
 
@@ -300,18 +337,31 @@ def _row(labels: list[str]) -> dict[str, Any]:
         key, equals, value = label.partition("=")
         if not equals or not key:
             raise LabelError(f"--set {label!r} is no KEY=VALUE", hint="as in --set next_action=pry")
-        row[key] = _value(value)
+        row[key] = _value(key, value)
     return row
 
 
-def _value(text: str) -> Any:
+def _value(key: str, text: str) -> Any:
     """JSON where it reads as a number, a list, true, false or null; else the text itself; nothing for an empty one."""
+    from sagehand.errors import LabelError
+
     if text == "":
         return None
     try:
         return json.loads(text, parse_constant=lambda _: text)
     except json.JSONDecodeError:
         return text
+    except (ValueError, RecursionError) as error:  # a number of thousands of digits, or lists thousands deep
+        what = "nested too deeply" if isinstance(error, RecursionError) else "a number of too many digits"
+        raise LabelError(f"--set {key}={text[:20]}… is {what}", hint="as in --set step=2") from None
+
+
+def _label_check(actions: Path | None) -> Any:
+    """The function that refuses labels outside an action library, if one was named."""
+    from sagehand.action.labels import label_check
+
+    library = library_at(actions)
+    return label_check(library) if library else None
 
 
 def _entry(entry: Any) -> dict[str, Any]:

@@ -24,6 +24,7 @@ __all__ = [
     "CasesFile",
     "CasesOption",
     "announce",
+    "announce_warnings",
     "emit",
     "fields_text",
     "finish",
@@ -78,6 +79,12 @@ def emit(doc: Any, as_json: bool, text: Callable[[], str] | str) -> None:
 def announce(line: str) -> None:
     """Say something that is no result: on stderr."""
     print(line, file=sys.stderr)
+
+
+def announce_warnings(library: ActionLibrary | None) -> None:
+    """Say what in an action library looks like a slip of the pen."""
+    for warning in library.warnings if library else ():
+        announce(f"warning: {warning}")
 
 
 def finish(code: int) -> None:

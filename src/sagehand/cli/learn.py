@@ -13,6 +13,7 @@ from sagehand.cli.common import (
     AsJson,
     CasesFile,
     announce,
+    announce_warnings,
     emit,
     library_at,
     open_base,
@@ -20,6 +21,7 @@ from sagehand.cli.common import (
     settings,
     table,
 )
+from sagehand.cli.model import BaseUrl, Model, crop_judge
 
 __all__ = ["figures_text", "register", "write_items"]
 
@@ -45,10 +47,12 @@ def check(
     from sagehand.study.check import check as run
     from sagehand.study.check import leave_out_of
 
+    library = library_at(actions or settings().actions)
+    announce_warnings(library)
     with open_base(cases) as base:
         report = run(
             base.index(),
-            library_at(actions or settings().actions),
+            library,
             leave_out=leave_out_of(leave_out),
             ablate=not quick,
             shuffles=0 if quick else 20,
@@ -58,13 +62,22 @@ def check(
         write_items(out, report.items)
 
 
-def calibrate(cases: CasesFile, leave_out: LeaveOutOption = "case", as_json: AsJson = False) -> None:
+def calibrate(
+    cases: CasesFile,
+    leave_out: Annotated[
+        str | None,
+        typer.Option(
+            "--leave-out", help="case (with near-duplicates and group) or device. Default: as before; case at first."
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
     """Learn how much each kind of evidence counts, by leaving out, and store it with the case base."""
     from sagehand.recall.build import calibrate as run
     from sagehand.study.check import leave_out_of
 
     with open_base(cases) as base:
-        learnt = run(base, leave_out_of(leave_out))
+        learnt = run(base, None if leave_out is None else leave_out_of(leave_out))
     weights = learnt.to_dict()["weights"]
     doc = {
         "leave_out": learnt.leave_out,
@@ -80,15 +93,20 @@ def calibrate(cases: CasesFile, leave_out: LeaveOutOption = "case", as_json: AsJ
 def reembed(
     cases: CasesFile,
     embedder: Annotated[str | None, typer.Option(help="The new embedder; see `sagehand embedders`.")] = None,
-    crop: Annotated[str | None, typer.Option(help="The new crop: none, perceptual or truth.")] = None,
+    crop: Annotated[str | None, typer.Option(help="The new crop: none, perceptual, truth, grid or box.")] = None,
+    base_url: BaseUrl = None,
+    model: Model = None,
     as_json: AsJson = False,
 ) -> None:
     """Embed all cases anew, with another embedder or crop, or with a newer version of the same. All or nothing."""
+    from sagehand.picture import Limits
     from sagehand.recall.build import reembed as run
 
+    set_ = settings(base_url=base_url, vlm_model=model)
+    limits = Limits(max_pixels=set_.max_pixels)
     with open_base(cases) as base:
-        with progress("embedding") as report:
-            count = run(base, embedder=embedder, crop=crop, on_progress=report)
+        with crop_judge(set_, crop or base.crop) as judge, progress("embedding") as report:
+            count = run(base, embedder=embedder, crop=crop, limits=limits, judge=judge, on_progress=report)
         doc = {"cases": count, "embedder": str(base.embedder), "crop": base.crop}
         emit(doc, as_json, f"{count} cases embedded by {base.embedder}, crop {base.crop}")
 
@@ -103,6 +121,7 @@ def write_items(path: Path, items: Any) -> None:
 
 def figures_text(figures: dict[str, Any]) -> str:
     """The figures as a table, with the simple methods beside."""
+    from sagehand.study.score import ARMS, p_text
 
     def cell(share: dict[str, Any] | None) -> str:
         if share is None or share["accuracy"] is None:
@@ -120,9 +139,9 @@ def figures_text(figures: dict[str, Any]) -> str:
             "",
         ]
     ]
-    for arm in ("photo_only", "context_only", "majority"):
+    for arm in ARMS:
         doc, found = figures[arm], figures["discordant"][arm]
-        only = f"+{found['only_sagehand']} −{found[f'only_{arm}']}, p = {found['p_value']:.3g}"
+        only = f"+{found['only_sagehand']} −{found[f'only_{arm}']}, {p_text(found['p_value'])}"
         rows.append(
             [
                 arm.replace("_", " "),
@@ -139,6 +158,11 @@ def figures_text(figures: dict[str, Any]) -> str:
     ]
     if figures["mean_rank"] is not None:
         lines.append(f"rank of the first case with {figures['rank_of']}; {figures['unranked']} have none")
+    if "leave_out" in figures:
+        lines.append(
+            f"majority counts without the query's own {figures['leave_out']}, which makes the query's own action the rarer "
+            "one: where actions are even it falls below chance"
+        )
     if "ablation" in figures:
         lines += [
             "",
@@ -148,8 +172,8 @@ def figures_text(figures: dict[str, Any]) -> str:
     if "control" in figures:
         c = figures["control"]
         lines.append(
-            f"\ncontext adds {c['gain']:+.3f}; with previous actions shuffled {c['gain_shuffled_mean']:+.3f} "
-            f"({c['shuffles']} shuffles, p = {c['p_value']})"
+            f"\nthe previous action adds {c['gain']:+.3f} over the rest of the evidence; shuffled among the cases "
+            f"{c['gain_shuffled_mean']:+.3f} ({c['shuffles']} shuffles, {p_text(c['p_value'])})"
         )
     if figures.get("conflicts"):
         lines += ["", "labels that the action library contradicts:", *figures["conflicts"]]

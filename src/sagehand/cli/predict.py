@@ -3,30 +3,44 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sagehand.cli.ask import (
+    AskBelow,
+    Calls,
+    Faithful,
+    Guard,
+    PromptsFolder,
+    SearchOption,
+    Seconds,
+    Tokens,
+    search_params,
+)
 from sagehand.cli.common import (
     Actions,
     AsJson,
     CasesOption,
     announce,
+    announce_warnings,
     emit,
     finish,
     library_at,
     open_base,
     progress,
     settings,
-    table,
 )
+from sagehand.cli.decision_text import decision_text
+from sagehand.cli.model import BaseUrl, Model, open_vlm
 from sagehand.errors import InputError, PictureError
 
 if TYPE_CHECKING:
     from sagehand.action.decision import Decision, Known
     from sagehand.action.predict import Predictor
+    from sagehand.settings import Settings
+    from sagehand.vlm.ask import Vlm
 
 __all__ = ["decision_text", "register"]
 
@@ -77,7 +91,22 @@ def predict(
             help="Any name for the object in hand; the same answer three times in a row then asks the operator.",
         ),
     ] = None,
-    method: Annotated[str, typer.Option(help="single, or zero-shot (needs a VLM).")] = "single",
+    method: Annotated[
+        str,
+        typer.Option(
+            help="single: the best case; guided: the case a VLM finds; zero-shot: no case. The last two need a VLM."
+        ),
+    ] = "single",
+    base_url: BaseUrl = None,
+    model: Model = None,
+    ask_below: AskBelow = None,
+    seconds: Seconds = None,
+    calls: Calls = None,
+    tokens: Tokens = None,
+    guard: Guard = "on",
+    search: SearchOption = None,
+    faithful: Faithful = False,
+    prompts: PromptsFolder = None,
     risk: Risk = None,
     domain_level: DomainLevel = None,
     box: Annotated[
@@ -97,7 +126,20 @@ def predict(
     from sagehand.action.decision import Known
     from sagehand.picture import Limits
 
-    set_ = settings(cases=cases, actions=actions, risk=risk, domain_level=domain_level, depth_unit=depth_unit)
+    set_ = settings(
+        cases=cases,
+        actions=actions,
+        risk=risk,
+        domain_level=domain_level,
+        depth_unit=depth_unit,
+        base_url=base_url,
+        vlm_model=model,
+        ask_below=ask_below,
+        decision_seconds=seconds,
+        prompts=prompts,
+    )
+    if base_url is not None and set_.vlm_model is None:
+        raise InputError("no model was named", hint="add --model NAME; `sagehand vlm probe` lists what a server has")
     known = Known(
         previous=previous,
         history=tuple(a.strip() for a in history.split(",") if a.strip()) if history is not None else None,
@@ -111,7 +153,13 @@ def predict(
     options: dict[str, Any] = {"method": method, "allow_own": allow_own, "box": _box(box), "limits": limits}
     if depth is not None:
         options |= {"depth": depth, "depth_unit": set_.depth_unit}
-    with _predictor(set_, log=not no_log) as predictor:
+    asking = {
+        "calls": calls,
+        "tokens": tokens,
+        "guard": guard,
+        "search": search_params(search or (), faithful, set_.vlm_concurrency),
+    }
+    with open_vlm(set_) as vlm, _predictor(set_, log=not no_log, vlm=vlm, **asking) as predictor:
         if picture.is_dir():
             if depth is not None or box is not None:
                 raise InputError("--depth and --box are for one picture", hint=f"{picture} is a folder")
@@ -146,24 +194,27 @@ def evaluate(
 ) -> None:
     """Decide on every picture of a labelled folder as `predict` would, and score the decisions."""
     from sagehand.cli.learn import figures_text, write_items
-    from sagehand.study.check import label_conflicts
+    from sagehand.picture import Limits
     from sagehand.study.evaluate import evaluate as run
 
     set_ = settings(cases=cases, actions=actions, risk=risk, domain_level=domain_level)
     with _predictor(set_, log=False) as predictor, progress("evaluating") as say:
-        report = run(folder, predictor, on_progress=say)
-        figures = report.figures | {
-            "conflicts": label_conflicts(predictor.base.cases(), predictor.library) if predictor.library else []
-        }
+        announce_warnings(predictor.library)
+        limits = Limits(max_pixels=set_.max_pixels)
+        report = run(folder, predictor, depth_unit=set_.depth_unit, limits=limits, on_progress=say)
+    figures = report.figures
     for name, reason in report.failed:
         announce(f"{name}: {reason}")
+    if figures["overlap"]:
+        known = f"{figures['overlap']} of {figures['n']} pictures are in the case base, or almost, or their group is"
+        announce(f"{known}: they do not show how new pictures fare; for those use `sagehand cases check {set_.cases}`")
     emit(figures, as_json, lambda: figures_text(figures))
     if out is not None:
         write_items(out, report.items)
     finish(1 if report.failed else 0)
 
 
-def _predictor(set_: Any, *, log: bool) -> Predictor:
+def _predictor(set_: Settings, *, log: bool, vlm: Vlm | None = None, **asking: Any) -> Predictor:
     from sagehand.action.predict import Predictor
     from sagehand.embed import get_embedder
 
@@ -177,6 +228,11 @@ def _predictor(set_: Any, *, log: bool) -> Predictor:
             risk=set_.risk,
             domain_level=set_.domain_level,
             log=log and set_.log_decisions,
+            vlm=vlm,
+            prompts=set_.prompts,
+            seconds=set_.decision_seconds,
+            ask_below=set_.ask_below if vlm is not None else None,
+            **asking,
         )
     except BaseException:
         base.close()
@@ -215,52 +271,6 @@ def _folder(
         write_pages(report, folder, results, predictor.base, limits=options["limits"])
         announce(f"pages: {report / 'index.html'}")
     return 2 if len(failed) == len(names) else 1 if failed else 0
-
-
-def decision_text(doc: Mapping[str, Any]) -> str:
-    """A decision as ``Decision.to_dict`` gives it or the log keeps it, for a terminal."""
-    from sagehand.judge.risk import Certificate
-
-    lines = [f"next action: {doc['next_action']}" if doc["next_action"] else "ask the operator"]
-    if doc["needs_confirmation"]:
-        lines.append("an operator must confirm it before it is done")
-    lines.append(f"because: {doc['reason']}")
-    if doc["confidence"] is not None:
-        certificate = doc["certified_risk"]
-        certified = (
-            Certificate(**certificate).words() if certificate else "no risk was set: the answer is not certified"
-        )
-        lines.append(f"confidence: {doc['confidence']:.2f} ({certified})")
-    if doc["remaining_actions"] is not None:
-        lines.append(f"remaining: {', '.join(doc['remaining_actions']) or 'nothing'}")
-    if doc["case"]:
-        lines.append(
-            f"case: {_place_of(doc['case'])} ({doc['case']['file_name']}, cosine {doc['case']['similarity']:.2f})"
-        )
-    lines += [f"  {sentence}" for sentence in doc["evidence"]]
-    rows = [
-        [
-            c["device"],
-            c["step"],
-            c["next_action"],
-            f"{c['similarity']:.2f}",
-            c["evidence"]["previous"],
-            f"{c['probability']:.2f}",
-        ]
-        for c in doc["candidates"]
-    ]
-    lines += ["", table(rows, ["candidate", "step", "next", "cosine", "previous action", "belief"])]
-    if doc["ruled_out"]:
-        lines += ["", "ruled out:", *(f"  {name}: {why}" for name, why in doc["ruled_out"].items())]
-    lines += ["", f"allowed: {', '.join(doc['valid_actions'])}"]
-    lines += [f"note: {warning}" for warning in doc["warnings"]]
-    logged = f"decision {doc['decision']}" if doc["decision"] is not None else "not logged"
-    return "\n".join([*lines, f"{doc['judge']} judge, {doc['seconds'] * 1000:.0f} ms, {logged}"])
-
-
-def _place_of(case: Mapping[str, Any]) -> str:
-    step = f", step {case['step']}" if case["step"] is not None else ""
-    return f"{case['device']}{step}" + (f": {case['state']}" if case["state"] else "")
 
 
 def _box(text: str | None) -> Any:

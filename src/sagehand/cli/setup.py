@@ -1,4 +1,4 @@
-"""``sagehand demo | doctor | embedders | config show``."""
+"""``sagehand demo | doctor | config show``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ def register(app: typer.Typer) -> None:
     """Add the commands."""
     app.command()(demo)
     app.command()(doctor)
-    app.command()(embedders)
 
 
 @config.callback()
@@ -55,34 +54,6 @@ def demo(
     doc = {**shown.decision.to_dict(), "page": str(shown.page), "case_base": str(shown.cases), "truth": shown.truth}
     places = f"truth: {shown.truth}\npage: {shown.page}\ncase base: {shown.cases}"
     emit(doc, as_json, f"{shown.told}\n\n{decision_text(doc)}\n\n{places}")
-
-
-def embedders(as_json: AsJson = False) -> None:
-    """List the embedders: what they are, where their weights come from, whether they can be used here."""
-    from sagehand.embed import list_embedders
-
-    docs: list[dict[str, Any]] = [
-        {
-            "name": e.name,
-            "identity": e.identity.to_dict() if e.identity else None,
-            "source": e.source,
-            "licence": e.licence,
-            "available": e.available,
-            "why_not": e.why_not,
-        }
-        for e in list_embedders()
-    ]
-    rows = [
-        [
-            d["name"],
-            (d["identity"] or {}).get("dimension"),
-            "yes" if d["available"] else d["why_not"],
-            d["licence"],
-            d["source"],
-        ]
-        for d in docs
-    ]
-    emit(docs, as_json, lambda: table(rows, ["name", "dimension", "usable", "licence", "source"]))
 
 
 def doctor(

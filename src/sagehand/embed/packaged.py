@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import threading
 from collections.abc import Sequence
 from importlib.util import find_spec
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 
 from sagehand.embed import shrink
 from sagehand.embed.base import EmbedderIdentity, EmbedderInfo, EmbedderPlugin, check_pictures, unit_rows
+from sagehand.embed.session import default_threads, open_session
 from sagehand.errors import InputError, SagehandError
 
 __all__ = ["DIMENSION", "SHA256", "EfficientNetLite0"]
@@ -25,7 +25,6 @@ SHA256 = "a2f55bdaaff4c0a88d6d13cb75143c1936dc70b61762d94c34660d7a22d0e81f"
 
 _FILE = Path(__file__).with_name("efficientnet-lite0.onnx")
 _BATCH = 16  # 10 MB of input; a larger batch is no quicker on a CPU
-_MAX_THREADS = 4  # past that a network this small gains little, and a robot's computer has other work
 
 
 class EfficientNetLite0:
@@ -44,7 +43,7 @@ class EfficientNetLite0:
     def __init__(self, *, threads: int | None = None) -> None:
         if threads is not None and threads < 1:
             raise InputError(f"threads is {threads}, not a whole number above 0", hint="leave it out for the default")
-        self._threads = threads or min(_MAX_THREADS, _processors())
+        self._threads = threads or default_threads()
         self._lock = threading.Lock()
         self._session: Any = None
 
@@ -90,8 +89,6 @@ class EfficientNetLite0:
 
 def _session(threads: int) -> Any:
     """An ONNX Runtime session over the packaged file, checked against its digest (11 ms)."""
-    import onnxruntime
-
     try:
         with _FILE.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
@@ -104,23 +101,7 @@ def _session(threads: int) -> Any:
             f"not {SHA256[:12]}…",
             hint="reinstall sagehand",
         )
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
-    options.inter_op_num_threads = 1
-    options.log_severity_level = 3  # errors only: they are raised, and warnings would go to stderr
-    # All optimisations: three times as quick as "extended", and the session still opens in 0.05 s. An optimised file on
-    # disk would be tied to the kind of processor it was made on.
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL
-    # Spinning gains 4 % for one caller on an idle machine; with two callers, or other work, it halves the throughput.
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    return onnxruntime.InferenceSession(str(_FILE), options, providers=["CPUExecutionProvider"])
-
-
-def _processors() -> int:
-    """How many processors this process may use; a container's share, not the machine's."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    return open_session(_FILE, threads)
 
 
 IDENTITY = EmbedderIdentity(

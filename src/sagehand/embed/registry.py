@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib.metadata import EntryPoint, entry_points
 
 from sagehand.embed.base import Embedder, EmbedderInfo, EmbedderPlugin
@@ -22,7 +23,19 @@ _BUILT_IN = {
     for point in (
         EntryPoint("efficientnet-lite0", "sagehand.embed.packaged:PLUGIN", GROUP),
         EntryPoint("hash", "sagehand.embed.hashing:PLUGIN", GROUP),
+        EntryPoint("clip-vit-base-patch32", "sagehand.embed.hub:CLIP_B32", GROUP),
+        EntryPoint("clip-vit-large-patch14", "sagehand.embed.hub:CLIP_L14", GROUP),
+        EntryPoint("clip-vit-large-patch14-336", "sagehand.embed.hub:CLIP_L14_336", GROUP),
+        EntryPoint("laion-clip-vit-huge-patch14", "sagehand.embed.hub:LAION_H14", GROUP),
+        EntryPoint("siglip2-large-patch16-512", "sagehand.embed.hub:SIGLIP2_L512", GROUP),
     )
+}
+
+# What stands before the colon of a name that says where the network is; each makes a plug-in from the rest.
+_PLACES = {
+    "hub": EntryPoint("hub", "sagehand.embed.hub:by_id", GROUP),
+    "dir": EntryPoint("dir", "sagehand.embed.hub:by_folder", GROUP),
+    "onnx": EntryPoint("onnx", "sagehand.embed.onnx_file:by_file", GROUP),
 }
 
 
@@ -30,7 +43,8 @@ def get_embedder(name: str = DEFAULT_EMBEDDER, *, threads: int | None = None) ->
     """The embedder of that name.
 
     Args:
-        name: A name from :func:`list_embedders`.
+        name: A name from :func:`list_embedders`; or where the network is: ``hub:ORG/NAME`` (with ``@REVISION``),
+            ``dir:FOLDER`` for one that transformers saved, ``onnx:FILE`` for an exported one.
         threads: Threads that one call may use; None leaves it to the embedder.
 
     Returns:
@@ -42,9 +56,16 @@ def get_embedder(name: str = DEFAULT_EMBEDDER, *, threads: int | None = None) ->
     """
     if threads is not None and threads < 1:
         raise InputError(f"threads is {threads}, not a whole number above 0", hint="leave it out for the default")
+    place, colon, rest = name.partition(":")
+    if colon and place in _PLACES:
+        if not rest:
+            raise InputError(f"embedder {name!r} names nothing", hint="hub:ORG/NAME, dir:FOLDER or onnx:FILE")
+        by_place: Callable[[str], EmbedderPlugin] = _PLACES[place].load()
+        return by_place(rest).load(threads)
     point = _BUILT_IN.get(name) or _plugins().get(name)
     if point is None:
-        raise UnknownName("embedder", name, _BUILT_IN.keys() | _plugins().keys())
+        others = "or by place: hub:ORG/NAME, dir:FOLDER, onnx:FILE"
+        raise UnknownName("embedder", name, _BUILT_IN.keys() | _plugins().keys(), hint=others)
     try:
         plugin = _load(point)
     except Exception as error:

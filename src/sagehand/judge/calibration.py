@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 from sagehand.cases import Index
 from sagehand.judge.evidence import FEATURES, Scaling
 from sagehand.judge.leaveout import LeaveOut, Pairs, crossfit, gather, strangenesses
-from sagehand.judge.model import fit_belief, fit_match
+from sagehand.judge.model import believed, fit_belief, fit_match, most_believed
 from sagehand.judge.risk import Answer
 
 __all__ = ["RECIPE", "Calibration", "learn"]
 
-RECIPE = 2
+RECIPE = 3
 """Version of the recipe; a calibration of another version is stale."""
 
 _GRADED = 15  # paper A §2.4: the n nearest that a search looks at
@@ -76,21 +76,23 @@ class Calibration:
             "scaling": self.scaling.to_dict(),
             "usual": list(self.usual),
             "strange": list(self.strange),
-            "answers": [[a.confidence, a.right, a.unit] for a in self.answers],
+            "answers": [[a.confidence, a.right, a.unit, a.case] for a in self.answers],
         }
 
     @classmethod
     def from_dict(cls, doc: Mapping[str, Any]) -> Calibration:
         """Read what :meth:`to_dict` wrote; of another recipe nothing is taken but that it is stale."""
         if doc.get("recipe") != RECIPE:
-            return cls(recipe=int(doc.get("recipe", 0)), leave_out="device" if doc.get("leave_out") == "device" else "case")
+            return cls(
+                recipe=int(doc.get("recipe", 0)), leave_out="device" if doc.get("leave_out") == "device" else "case"
+            )
         return cls(
             weights=tuple(float(doc["weights"][name]) for name in FEATURES),
             match=tuple(float(doc["match"][name]) for name in (*FEATURES, "intercept")),
             scaling=Scaling(**doc["scaling"]),
             usual=tuple(doc["usual"]),
             strange=tuple(doc["strange"]),
-            answers=tuple(Answer(float(c), bool(r), str(u)) for c, r, u in doc["answers"]),
+            answers=tuple(Answer(float(c), bool(r), str(u), str(i)) for c, r, u, i in doc["answers"]),
             leave_out=doc["leave_out"],
             queries=int(doc["queries"]),
             revision=int(doc["revision"]),
@@ -121,12 +123,12 @@ def learn(index: Index, leave_out: LeaveOut = "case") -> Calibration:
     scaling = pairs.scaling(pairs.present)
     features = pairs.features(scaling)
     return Calibration(
-        weights=_floats(fit_belief(features, pairs.present, pairs.right)),
+        weights=_floats(fit_belief(features, pairs.labelled, pairs.right)),
         match=_floats(_match(index, pairs, features)),
         scaling=scaling,
         usual=tuple(sorted(float(c) for c in pairs.cosine.max(axis=1, initial=-1.0) if c > -1.0)),
         strange=tuple(sorted(s for s in strangenesses(index, pairs).tolist() if s == s)),
-        answers=tuple(_answers(pairs)),
+        answers=tuple(_answers(index, pairs)),
         leave_out=leave_out,
         queries=int((pairs.right.any(axis=1)).sum()),
         revision=index.revision,
@@ -134,28 +136,18 @@ def learn(index: Index, leave_out: LeaveOut = "case") -> Calibration:
     )
 
 
-def _answers(pairs: Pairs) -> list[Answer]:
+def _answers(index: Index, pairs: Pairs) -> list[Answer]:
+    names = index.codes("next_action")[1]
     answers = []
     for fold in crossfit(pairs):
         for place, shares in zip(fold.queries.tolist(), fold.belief, strict=True):
-            best, confidence = top_action(pairs.next_action[pairs.cases[place]], shares * pairs.present[place])
+            labelled = pairs.labelled[place]
+            beliefs = believed(pairs.next_action[pairs.cases[place][labelled]], shares[labelled], names)
             row = int(pairs.rows[place])
-            answers.append(Answer(round(confidence, 6), bool(best == pairs.next_action[row]), pairs.unit[row]))
+            best = most_believed(beliefs)
+            right = best is not None and names.index(best) == int(pairs.next_action[row])
+            answers.append(Answer(round(beliefs[best], 6) if best else 0.0, right, pairs.unit[row], index.ids[row]))
     return answers
-
-
-def top_action(codes: NDArray[np.int32], shares: NDArray[np.float64]) -> tuple[int, float]:
-    """The next-action code with most belief, and how much; −1 where the cases name none.
-
-    Args:
-        codes: (c,) next-action code of each candidate.
-        shares: (c,) belief in each candidate.
-    """
-    if not len(codes):
-        return -1, 0.0
-    totals = np.bincount(codes + 1, weights=shares)
-    best = int(np.argmax(totals))
-    return best - 1, float(totals[best])
 
 
 def _match(index: Index, pairs: Pairs, features: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -20,12 +20,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from sagehand.judge.evidence import COSINE_FLOOR
+
 __all__ = ["NEAR_DUPLICATE", "Domain", "in_domain", "own_nearest", "strangeness"]
 
 NEAR_DUPLICATE = 0.99
 """Pictures with a cosine of at least this are near-duplicates: one of them says nothing new about the other."""
-
-_FLOOR = 0.01  # of the cosine distance: two shots from one tripod are not infinitely near
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def strangeness(similarity: float, usual: float) -> float:
         similarity: Cosine to the nearest case.
         usual: Cosine of that case to its own nearest other one.
     """
-    return float((1 - similarity + _FLOOR) / (1 - usual + _FLOOR) ** 0.5)
+    return float((1 - similarity + COSINE_FLOOR) / (1 - usual + COSINE_FLOOR) ** 0.5)
 
 
 def own_nearest(vectors: NDArray[np.float32], nearest: NDArray[np.float32], same: NDArray[np.bool_]) -> float | None:

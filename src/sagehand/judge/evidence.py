@@ -12,19 +12,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["FEATURES", "Scaling", "agreement", "picture_likeness", "stack"]
+__all__ = ["COSINE_FLOOR", "FEATURES", "Scaling", "agreement", "picture_likeness", "stack"]
 
 FEATURES = ("picture", "previous", "place", "depth")
 
 Floats = NDArray[np.float64]
 
-# keeps the likeness finite for identical pictures; about the cosine distance of two shots from one tripod
-_FLOOR = 0.01
+COSINE_FLOOR = 0.01
+"""About the cosine distance of two shots from one tripod: nothing is nearer than that, and no logarithm infinite."""
 
 
 def picture_likeness(cosine: Floats) -> Floats:
     """−ln(1 − cosine + 0.01): halving the distance counts the same near and far, as in kernel density estimates."""
-    return -np.log(1.0 - np.minimum(cosine, 1.0) + _FLOOR)
+    return -np.log(1.0 - np.minimum(cosine, 1.0) + COSINE_FLOOR)
 
 
 def agreement(query: NDArray[np.int32] | int, cases: NDArray[np.int32]) -> NDArray[np.int8]:

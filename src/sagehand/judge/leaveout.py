@@ -3,8 +3,9 @@
 This is how a calibration is learnt and how a case base is checked: what answers a query is never learnt from the query,
 nor from a picture that is almost the query. The recipe, fixed before it was run on any data set:
 
-* own unit: ``case`` — the same ``group``, or a cosine of 0.99 or more (transitively); ``device`` — the same device;
-* folds: ``device`` — each device is a fold (20 at most); ``case`` — 10 folds of whole units, dealt by a hash of their ids;
+* own unit: the same ``group``, or a cosine of 0.99 or more (transitively); leaving out ``device``, the same device too;
+* folds: ``device`` — each device is a fold (20 at most); ``case`` — 10 folds of whole units, dealt by a hash of their ids.
+  While a fold's weights are learnt, its cases and their near-duplicates elsewhere are neither queries nor candidates;
 * candidates: the 256 nearest pictures outside the own unit; queries: at most 2,000, drawn by the hash of their ids.
 """
 
@@ -12,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -47,7 +48,8 @@ class Pairs:
         place: (m, c) the same of the place.
         depth: (m, c) depth cosine, NaN where either has none.
         next_action: (n,) next-action code of every index row, −1 for none.
-        unit: (n,) the own unit of every index row, named by its smallest case id.
+        near: (n,) group and near-duplicates of every index row, as a number.
+        unit: (n,) what is left out with every index row, named by its smallest case id.
         fold: (n,) fold of every index row.
         folds: Number of folds.
     """
@@ -60,6 +62,7 @@ class Pairs:
     place: NDArray[np.int8]
     depth: Floats
     next_action: NDArray[np.int32]
+    near: Ints
     unit: Sequence[str]
     fold: Ints
     folds: int
@@ -70,10 +73,20 @@ class Pairs:
         return self.cases >= 0
 
     @property
+    def labelled(self) -> NDArray[np.bool_]:
+        """(m, c) whether there is a candidate whose next action is known: only these speak for an action."""
+        return np.asarray(self.present & (self.next_action[self.cases] >= 0))
+
+    @property
     def right(self) -> NDArray[np.bool_]:
         """(m, c) whether the candidate's next action is the query's own."""
         same = self.next_action[self.cases] == self.next_action[self.rows][:, None]
         return np.asarray(self.present & same)
+
+    def with_previous(self, codes: NDArray[np.int32]) -> Pairs:
+        """The same pairs with other previous actions, (n,) codes (for the shuffled control)."""
+        previous = np.where(self.present, agreement(codes[self.rows][:, None], codes[self.cases]), 0)
+        return replace(self, previous=previous.astype(np.int8))
 
     def scaling(self, used: NDArray[np.bool_]) -> Scaling:
         """The scale of the pairs chosen by an (m, c) mask."""
@@ -101,15 +114,12 @@ class Fold:
     scaling: Scaling
 
 
-def gather(
-    index: Index, leave_out: LeaveOut, *, previous: NDArray[np.int32] | None = None, drawn: bool = False
-) -> Pairs:
+def gather(index: Index, leave_out: LeaveOut, *, drawn: bool = False) -> Pairs:
     """Put every labelled case beside its nearest cases outside its own unit.
 
     Args:
         index: The cases.
         leave_out: "case" or "device".
-        previous: (n,) previous-action codes to use in place of the true ones (for the shuffled control).
         drawn: Take candidates by the hash of their ids, not by nearness, so that the pictures choose nothing (for
             answers from context alone).
 
@@ -118,20 +128,22 @@ def gather(
     """
     ids = index.ids
     next_action = index.codes("next_action")[0]
-    codes = index.codes("previous_action")[0] if previous is None else previous
+    codes = index.codes("previous_action")[0]
     places = index.codes("place")[0]
     rows = np.flatnonzero(next_action >= 0)
     if len(rows) > _MAX_QUERIES:
         rows = np.sort(np.array(sorted(rows.tolist(), key=lambda r: _key(ids[r]))[:_MAX_QUERIES]))
     vectors = np.asarray(index.vectors, dtype=np.float32)
-    unit = _devices(index) if leave_out == "device" else _near(index, vectors, rows)
+    near_unit = _near(index, vectors, rows)
+    unit = _devices(index) if leave_out == "device" else near_unit
     names, fold, folds = _deal(unit, ids, 20 if leave_out == "device" else 10)
     lot = np.array([int.from_bytes(_key(name), "big") if drawn else 0 for name in ids], dtype=np.float64)
     width = max(min(MAX_CANDIDATES, len(ids) - 1), 1)
     cases = np.full((len(rows), width), -1, dtype=np.int64)
     cosine = np.full((len(rows), width), -1.0)
     for start, block in _blocks(vectors, rows):
-        outside = unit[rows[start : start + len(block)]][:, None] != unit[None, :]
+        asked = rows[start : start + len(block)]
+        outside = (unit[asked][:, None] != unit[None, :]) & (near_unit[asked][:, None] != near_unit[None, :])
         block = np.where(outside, block, -np.inf)
         wish = np.where(outside, lot, -np.inf) if drawn else block
         near = np.argsort(-wish, axis=1, kind="stable")[:, :width]
@@ -148,6 +160,7 @@ def gather(
         place=np.where(there, agreement(places[rows][:, None], places[cases]), 0).astype(np.int8),
         depth=_relief(index, rows, cases),
         next_action=next_action,
+        near=near_unit,
         unit=names,
         fold=fold,
         folds=folds,
@@ -165,19 +178,20 @@ def crossfit(pairs: Pairs, use: Sequence[str] = FEATURES) -> Iterator[Fold]:
         use: The features that may have weight.
     """
     query_fold = pairs.fold[pairs.rows]
-    candidate_fold = np.where(pairs.present, pairs.fold[pairs.cases], -1)
+    labelled = pairs.labelled
     for fold in range(pairs.folds):
         queries = np.flatnonzero(query_fold == fold)
         if not len(queries):
             continue
-        others = np.flatnonzero(query_fold != fold)
-        seen = pairs.present & (candidate_fold != fold)
+        hidden = np.isin(pairs.near, pairs.near[pairs.fold == fold]) | (pairs.fold == fold)
+        others = np.flatnonzero(~hidden[pairs.rows])
+        seen = labelled & ~hidden[pairs.cases]
         used = np.zeros_like(seen)
         used[others] = seen[others]
         scaling = pairs.scaling(used)
         features = pairs.features(scaling)
         weights = fit_belief(features[others], seen[others], pairs.right[others], use)
-        yield Fold(queries, belief(features[queries], weights, pairs.present[queries]), weights, scaling)
+        yield Fold(queries, belief(features[queries], weights, labelled[queries]), weights, scaling)
 
 
 def strangenesses(index: Index, pairs: Pairs) -> Floats:
@@ -188,11 +202,12 @@ def strangenesses(index: Index, pairs: Pairs) -> Floats:
         pairs: The queries and candidates.
     """
     found = np.full(len(pairs.rows), np.nan)
-    unit = np.array(pairs.unit)
+    unit = np.unique(np.array(pairs.unit), return_inverse=True)[1]
     for query, there in enumerate(pairs.present):
         cases = pairs.cases[query][there]
         if len(cases) > 1:
-            usual = own_nearest(index.vectors[cases], index.vectors[cases[0]], unit[cases] == unit[cases[0]])
+            same = (unit[cases] == unit[cases[0]]) | (pairs.near[cases] == pairs.near[cases[0]])
+            usual = own_nearest(index.vectors[cases], index.vectors[cases[0]], same)
             if usual is not None:
                 found[query] = strangeness(float(pairs.cosine[query, 0]), usual)
     return found

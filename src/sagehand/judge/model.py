@@ -8,14 +8,14 @@ agreement never speaks against a case. A second, logistic model of the same feat
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sagehand.judge.evidence import FEATURES
 
-__all__ = ["belief", "fit_belief", "fit_match", "match_probability"]
+__all__ = ["belief", "believed", "fit_belief", "fit_match", "match_probability", "most_believed"]
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -39,6 +39,31 @@ def belief(features: Floats, weights: Floats, allowed: Mask | None = None) -> Fl
     share = np.exp(score - np.where(np.isfinite(top), top, 0.0))
     total = share.sum(axis=-1, keepdims=True)
     return np.asarray(np.divide(share, total, out=np.zeros_like(share), where=total > 0))
+
+
+def believed(codes: NDArray[np.int32], shares: Floats, names: Sequence[str]) -> dict[str, float]:
+    """Belief in each name: the sum over the cases that bear it, most first, ties by name.
+
+    Args:
+        codes: (c,) code of each case; −1 for none, which is left out.
+        shares: (c,) belief in each case.
+        names: What the codes count.
+    """
+    known = codes >= 0
+    totals = np.bincount(codes[known], weights=shares[known], minlength=len(names)).tolist()
+    present = sorted(set(codes[known].tolist()), key=lambda c: (-round(totals[c], 9), names[c]))
+    return {names[c]: totals[c] for c in present}
+
+
+def most_believed(beliefs: Mapping[str, float], among: Collection[str] | None = None) -> str | None:
+    """The name with most belief; ties, to 1e-9, go to the first by name. None where there is none.
+
+    Args:
+        beliefs: Name → belief.
+        among: The names that may win; None for all.
+    """
+    names = [name for name in beliefs if among is None or name in among]
+    return min(names, key=lambda name: (-round(beliefs[name], 9), name), default=None)
 
 
 def fit_belief(features: Floats, allowed: Mask, right: Mask, use: Sequence[str] = FEATURES) -> Floats:

@@ -10,13 +10,16 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from sagehand.judge.calibration import Calibration
+from sagehand.judge.cells import MOST_CELLS, Grid
 from sagehand.judge.evidence import picture_likeness, stack
-from sagehand.judge.model import match_probability
+from sagehand.judge.model import match_probability, most_believed
 from sagehand.judge.questions import (
     BoolGrade,
     Candidate,
     Comparison,
     CropAnswer,
+    CropMove,
+    CropTurn,
     Expansion,
     Finding,
     Grade,
@@ -29,6 +32,7 @@ from sagehand.picture import Picture
 
 __all__ = ["PerceptualJudge"]
 
+_KNOWN = ("place", "previous action", "device class")
 _MIN_GRADE = 5  # SPEC A5: below it, no case
 
 
@@ -54,13 +58,39 @@ class PerceptualJudge:
         box, text = stands_out(picture.pixels)
         return CropAnswer(box, (Finding("location", "cannot tell", text),), self.name)
 
+    def crop_move(self, turn: CropTurn) -> CropMove:
+        """Towards what stands out: its box, or the cells that cover it until every cell of the view is needed."""
+        answer = self.crop(turn.full, turn.instruction)
+        text = answer.findings[0].text
+        if answer.box is None:
+            return CropMove("Finish", {}, text, self.name)
+        if turn.strategy == "grid":
+            grid = Grid(turn.box, turn.rows, turn.columns)
+            cells = grid.covering(answer.box)
+            if cells == (1, grid.count) and turn.turn == 1:  # too coarse to cut anything away
+                return CropMove("SetGridSize", {"rows": MOST_CELLS, "columns": MOST_CELLS}, text, self.name)
+            if cells is None or cells == (1, grid.count):
+                return CropMove("Finish", {}, f"{text}, and the view is as near to it as cells go", self.name)
+            return CropMove("Crop", {"top_left": cells[0], "bottom_right": cells[1]}, text, self.name)
+        if turn.turn > 1:
+            return CropMove("Finish", {}, text, self.name)
+        (width, height), box = turn.full.size, answer.box
+        arguments = {
+            "x": box.left / width,
+            "y": box.top / height,
+            "width": box.width / width,
+            "height": box.height / height,
+        }
+        return CropMove("SetBoundingBoxParameters", arguments, text, self.name)
+
     def bool_grade(self, query: Query, candidate: Candidate) -> BoolGrade:
         """Accept what matches with a probability of at least one half and contradicts nothing that is known."""
         findings = self.findings(query, candidate)
         if not self.calibration.queries:
             return BoolGrade(None, None, findings, self.name)
         probability = self._match(candidate)
-        accepted = probability >= 0.5 and candidate.evidence.previous >= 0
+        contradicted = any(f.verdict == "differs" and f.topic in _KNOWN for f in findings)
+        accepted = probability >= 0.5 and not contradicted
         return BoolGrade(accepted, probability, findings, self.name)
 
     def grade(self, query: Query, candidate: Candidate) -> Grade:
@@ -93,11 +123,9 @@ class PerceptualJudge:
 
     def predict(self, question: PredictQuestion) -> Prediction:
         """The valid action with most belief, and the case that speaks most for it."""
-        allowed = {a: p for a, p in question.beliefs.items() if a in set(question.valid_actions)}
-        silent = 1.0 - sum(question.beliefs.values())
-        best = max(allowed, key=lambda a: (round(allowed[a], 9), a), default=None)
-        device_class = max(question.classes, key=lambda c: (round(question.classes[c], 9), c), default=None)
-        if best is None or silent > allowed[best]:
+        best = most_believed(question.beliefs, question.valid_actions)
+        device_class = most_believed(question.classes)
+        if best is None:
             return Prediction(
                 next_action=None,
                 confidence=None,
@@ -106,14 +134,14 @@ class PerceptualJudge:
                 is_last=None,
                 device_class=device_class,
                 previous_action=question.query.previous_action,
-                findings=(Finding("next action", "cannot tell", _why_none(question, best)),),
+                findings=(Finding("next action", "cannot tell", _why_none(question)),),
                 by=self.name,
             )
         lead = next((c for c in question.candidates if c.case.next_action == best), None)
         case = lead.case if lead else None
         return Prediction(
             next_action=best,
-            confidence=allowed[best],
+            confidence=question.beliefs[best],
             case=lead,
             remaining_actions=case.remaining_actions if case else None,
             is_last=case.is_last if case else None,
@@ -131,6 +159,8 @@ class PerceptualJudge:
             _known("place", query.place, case.place, evidence.place),
             _known("previous action", query.previous_action, case.previous_action, evidence.previous),
         ]
+        if query.family is not None:
+            found.append(_known("device class", query.family, case.family, 1 if query.family == case.family else -1))
         if evidence.depth is not None:
             text = f"the depth reliefs have a cosine of {evidence.depth:.2f}"
             found.append(
@@ -170,9 +200,9 @@ def _known(topic: str, query: str | None, case: str | None, agrees: int) -> Find
     return Finding(topic, "cannot tell", f"the {topic} {side} is not known")
 
 
-def _why_none(question: PredictQuestion, best: str | None) -> str:
+def _why_none(question: PredictQuestion) -> str:
     if not question.candidates:
         return "there is no case to lean on"
-    if best is None:
-        return "every action that the cases suggest is ruled out"
-    return "the cases that look most like this one name no next action"
+    if not question.beliefs:
+        return "of no case near it is the next action known"
+    return "every action that the cases suggest is ruled out"

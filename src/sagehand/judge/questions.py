@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sagehand.cases import Case
+from sagehand.judge.cost import FREE, Cost
 from sagehand.picture import Box, Picture
 
 __all__ = [
@@ -21,6 +22,8 @@ __all__ = [
     "Candidate",
     "Comparison",
     "CropAnswer",
+    "CropMove",
+    "CropTurn",
     "Evidence",
     "Expansion",
     "Finding",
@@ -33,6 +36,7 @@ __all__ = [
 ]
 
 Verdict = Literal["agrees", "differs", "cannot tell"]
+CropTool = Literal["Crop", "SetGridSize", "Reset", "Finish", "SetBoundingBoxParameters"]
 
 
 @dataclass(frozen=True)
@@ -113,11 +117,64 @@ class CropAnswer:
         box: In pixels of the picture asked about, or None for "cannot tell".
         findings: Why.
         by: The judge's name.
+        cost: What the answer cost.
     """
 
     box: Box | None
     findings: tuple[Finding, ...]
     by: str
+    cost: Cost = field(default=FREE, compare=False)
+
+
+@dataclass(frozen=True, eq=False)
+class CropTurn:
+    """One turn of cropping: what is seen, and what may be done next (paper A, Algorithms 1 and 2).
+
+    Attributes:
+        full: The whole picture, without anything drawn on it, in its original pixels.
+        view: What is left of it after the moves so far, scaled down to be looked at; for "grid" with the numbered grid
+            drawn on it.
+        strategy: "grid" (Crop, SetGridSize, Reset, Finish) or "box" (SetBoundingBoxParameters, Finish).
+        rows: Rows of the grid drawn on the view; 0 for "box".
+        columns: Its columns; 0 for "box".
+        box: What the view shows, in pixels of ``full``.
+        turn: Number of this turn, from 1.
+        most: Number of the last turn; what is left after it is taken.
+        instruction: What shall be in the crop, in words.
+        notes: What became of the earlier moves and what this turn demands, in words, oldest first.
+    """
+
+    full: Picture
+    view: Picture
+    strategy: Literal["grid", "box"]
+    rows: int
+    columns: int
+    box: Box
+    turn: int
+    most: int
+    instruction: str
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class CropMove:
+    """The tool chosen in a :class:`CropTurn`.
+
+    Attributes:
+        tool: Its name.
+        arguments: Crop: ``top_left`` and ``bottom_right``, numbers of cells of the view, 1 to rows · columns, row by
+            row. SetGridSize: ``rows`` and ``columns``. SetBoundingBoxParameters: ``x``, ``y`` (top left corner),
+            ``width`` and ``height`` in fractions of ``full``, 0 to 1. Reset and Finish: none.
+        reason: Why, in words.
+        by: The judge's name.
+        cost: What the answer cost.
+    """
+
+    tool: CropTool
+    arguments: Mapping[str, float | int]
+    reason: str
+    by: str
+    cost: Cost = field(default=FREE, compare=False)
 
 
 @dataclass(frozen=True)
@@ -129,12 +186,14 @@ class BoolGrade:
         probability: Calibrated probability of a match, when the judge has one.
         findings: On location, shape, components and preceding steps.
         by: The judge's name.
+        cost: What the answer cost.
     """
 
     accepted: bool | None
     probability: float | None
     findings: tuple[Finding, ...]
     by: str
+    cost: Cost = field(default=FREE, compare=False)
 
 
 @dataclass(frozen=True)
@@ -145,11 +204,13 @@ class Grade:
         score: 0 to 10, or None for "cannot tell"; an ungraded picture is unscored, never 0.
         findings: Why.
         by: The judge's name.
+        cost: What the answer cost.
     """
 
     score: int | None
     findings: tuple[Finding, ...]
     by: str
+    cost: Cost = field(default=FREE, compare=False)
 
 
 @dataclass(frozen=True)
@@ -160,11 +221,13 @@ class LeafScore:
         score: 0 to 10, or None for "cannot tell".
         summary: The findings in a sentence.
         by: The judge's name.
+        cost: What the answer cost.
     """
 
     score: int | None
     summary: str
     by: str
+    cost: Cost = field(default=FREE, compare=False)
 
 
 @dataclass(frozen=True)
@@ -175,11 +238,13 @@ class Expansion:
         expand: True, False, or None for "cannot tell".
         reason: Why.
         by: The judge's name.
+        cost: What the answer cost.
     """
 
     expand: bool | None
     reason: str
     by: str
+    cost: Cost = field(default=FREE, compare=False)
 
 
 @dataclass(frozen=True)
@@ -190,11 +255,13 @@ class Comparison:
         better: "first", "second", or None for "cannot tell".
         findings: Why.
         by: The judge's name.
+        cost: What the answer cost.
     """
 
     better: Literal["first", "second"] | None
     findings: tuple[Finding, ...]
     by: str
+    cost: Cost = field(default=FREE, compare=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -232,6 +299,7 @@ class Prediction:
         previous_action: Copied from the query; what the leaning case says where the query does not know it.
         findings: Why.
         by: The judge's name.
+        cost: What the answer cost.
     """
 
     next_action: str | None
@@ -243,6 +311,7 @@ class Prediction:
     previous_action: str | None
     findings: tuple[Finding, ...]
     by: str
+    cost: Cost = field(default=FREE, compare=False)
 
 
 class Judge(Protocol):
@@ -255,6 +324,10 @@ class Judge(Protocol):
 
     def crop(self, picture: Picture, instruction: str = "") -> CropAnswer:
         """Where is the device, with the fixture it sits in (paper A §2.2)?"""
+        ...
+
+    def crop_move(self, turn: CropTurn) -> CropMove:
+        """Which tool brings the view nearer to the device and its fixture (paper A, Algorithms 1 and 2)?"""
         ...
 
     def bool_grade(self, query: Query, candidate: Candidate) -> BoolGrade:

@@ -1,14 +1,15 @@
 """Abstention at a risk that the integrator sets, with an honest bound (SPEC C3).
 
-risk = P(wrong | answered). The answers of a calibration, each given by weights learnt without it, are split in two halves
-by unit. The threshold is chosen on one half; the other half alone certifies it, by a one-sided 95 % Clopper–Pearson
-bound. "The smallest that can be certified" is found by fixed-sequence testing: risks fixed beforehand, from large to
-small, stop at the first that fails.
+risk = P(wrong | answered), for pictures drawn as those of the case base were. The answers of a calibration, each given by
+weights learnt without it, one a unit (a picture with its near-duplicates, or a device), are split in two halves. One half
+chooses the thresholds that are tried; the other alone certifies, by one-sided 95 % Clopper–Pearson bounds.
 """
 
 from __future__ import annotations
 
 import hashlib
+import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -17,28 +18,6 @@ from sagehand.stats import clopper_pearson_upper
 __all__ = ["LEVEL", "Answer", "Certificate", "certify"]
 
 LEVEL = 0.95
-_LADDER = (
-    0.5,
-    0.45,
-    0.4,
-    0.35,
-    0.3,
-    0.25,
-    0.2,
-    0.15,
-    0.12,
-    0.1,
-    0.08,
-    0.06,
-    0.05,
-    0.04,
-    0.03,
-    0.02,
-    0.01,
-    0.005,
-    0.002,
-    0.001,
-)
 
 
 @dataclass(frozen=True)
@@ -48,12 +27,14 @@ class Answer:
     Attributes:
         confidence: Belief in the answer.
         right: Whether it was the true next action.
-        unit: What must not be torn apart between the halves: a picture's near-duplicates, or a device.
+        unit: What is one thing for the statistics: a picture with its near-duplicates and group, or a device.
+        case: The case's id.
     """
 
     confidence: float
     right: bool
     unit: str
+    case: str = ""
 
 
 @dataclass(frozen=True)
@@ -66,10 +47,11 @@ class Certificate:
         certified: Whether the bound is at most the risk asked for.
         threshold: Least confidence that is answered; None when nothing can be chosen.
         bound: Upper bound of the risk at that threshold, from the certifying half.
-        answered: Answers of the certifying half at or above the threshold.
+        answered: Answers of the certifying half at or above the threshold, one a unit.
         wrong: How many of them were wrong.
         coverage: answered / all answers of the certifying half.
         smallest: The smallest risk that these answers can certify, or None for none.
+        stale: Whether the cases have changed since the answers were given; then nothing is certified.
     """
 
     asked: float
@@ -81,6 +63,7 @@ class Certificate:
     wrong: int
     coverage: float
     smallest: float | None
+    stale: bool = False
 
     def words(self) -> str:
         """One sentence for an operator."""
@@ -89,6 +72,8 @@ class Certificate:
                 f"risk {self.asked:g} is certified at {self.level:.0%}: of {self.answered} answers given without knowing "
                 f"the truth {self.wrong} were wrong (bound {self.bound:.3f}), {self.coverage:.0%} of questions answered"
             )
+        if self.stale:
+            return "the cases have changed since the calibration was learnt, so no risk is certified: `sagehand cases calibrate`"
         can = f"the smallest that can be is {self.smallest:g}" if self.smallest is not None else "none can be"
         return (
             f"risk {self.asked:g} cannot be certified at {self.level:.0%} from {self.answered} answers with {self.wrong} wrong "
@@ -97,57 +82,60 @@ class Certificate:
 
 
 def certify(answers: Sequence[Answer], risk: float) -> Certificate:
-    """Choose a threshold for a risk on one half of the answers and certify it on the other.
+    """Certify a risk: a sequence of thresholds from one half of the answers, tested on the other.
+
+    The first half says where to start (its own lowest bound) and which thresholds follow, each answering more. The second
+    half tests them in that order at 95 % and stops at the first that fails: fixed-sequence testing, so that the last one
+    that held is certified. What can be certified at all is the bound at the first threshold.
 
     Args:
         answers: Answers given out of fold.
         risk: The risk to stay under, in (0, 1).
     """
-    choosing = [a for a in answers if not _second_half(a.unit)]
-    certifying = [a for a in answers if _second_half(a.unit)]
-
-    def test(at: float) -> tuple[float | None, float, int, int]:
-        threshold = _choose(choosing, at)
-        kept = [a for a in certifying if threshold is not None and a.confidence >= threshold]
-        wrong = sum(not a.right for a in kept)
-        return threshold, clopper_pearson_upper(wrong, len(kept), LEVEL), len(kept), wrong
-
-    threshold, bound, answered, wrong = test(risk)
-    smallest = None
-    for rung in _LADDER:
-        if test(rung)[1] > rung:
-            break
-        smallest = rung
+    single = _one_a_unit(answers)
+    first = [a for a in single if not _second_half(a.unit)]
+    second = [a for a in single if _second_half(a.unit)]
+    tests = [(threshold, *_test(second, threshold)) for threshold in _sequence(first)]
+    # rounded up: what is printed must hold when it is typed in
+    smallest = math.ceil(1000 * tests[0][1]) / 1000 if tests and tests[0][1] < 0.999 else None
+    held = list(itertools.takewhile(lambda t: t[1] <= risk, tests))
+    nothing: tuple[float | None, float, int, int] = (None, 1.0, 0, 0)
+    threshold, bound, answered, wrong = held[-1] if held else tests[0] if tests else nothing
     return Certificate(
         asked=risk,
         level=LEVEL,
-        certified=bound <= risk,
+        certified=bool(held),
         threshold=threshold,
         bound=bound,
         answered=answered,
         wrong=wrong,
-        coverage=answered / len(certifying) if certifying else 0.0,
+        coverage=answered / len(second) if second else 0.0,
         smallest=smallest,
     )
+
+
+def _one_a_unit(answers: Sequence[Answer]) -> list[Answer]:
+    """One answer of each unit, drawn by the hash of its case: the bound counts answers as if they were independent."""
+    drawn: dict[str, tuple[bytes, Answer]] = {}
+    for answer in answers:
+        key = hashlib.blake2b(answer.case.encode(), digest_size=8, person=b"draw").digest()
+        if answer.unit not in drawn or key < drawn[answer.unit][0]:
+            drawn[answer.unit] = (key, answer)
+    return [answer for _, answer in drawn.values()]
 
 
 def _second_half(unit: str) -> bool:
     return hashlib.blake2b(unit.encode(), digest_size=1, person=b"half").digest()[0] % 2 == 1
 
 
-def _choose(answers: Sequence[Answer], risk: float) -> float | None:
-    """The lowest threshold whose own bound holds; where none does, the one with the lowest bound."""
-    best: tuple[float, float] | None = None
-    lowest: float | None = None
-    wrong = count = 0
-    ordered = sorted(answers, key=lambda a: -a.confidence)
-    for place, answer in enumerate(ordered):
-        count, wrong = count + 1, wrong + (not answer.right)
-        if place + 1 < len(ordered) and ordered[place + 1].confidence == answer.confidence:
-            continue
-        bound = clopper_pearson_upper(wrong, count, LEVEL)
-        if bound <= risk:
-            lowest = answer.confidence
-        if best is None or bound < best[0]:
-            best = (bound, answer.confidence)
-    return lowest if lowest is not None else (best[1] if best else None)
+def _test(answers: Sequence[Answer], threshold: float) -> tuple[float, int, int]:
+    kept = [a for a in answers if a.confidence >= threshold]
+    wrong = sum(not a.right for a in kept)
+    return clopper_pearson_upper(wrong, len(kept), LEVEL), len(kept), wrong
+
+
+def _sequence(answers: Sequence[Answer]) -> list[float]:
+    """Thresholds, highest first, from the one with the lowest bound on these answers downwards."""
+    thresholds = sorted({a.confidence for a in answers}, reverse=True)
+    bounds = [_test(answers, threshold)[0] for threshold in thresholds]
+    return thresholds[bounds.index(min(bounds)) :] if thresholds else []

@@ -11,6 +11,8 @@ from sagehand.judge.questions import (
     Candidate,
     Comparison,
     CropAnswer,
+    CropMove,
+    CropTurn,
     Expansion,
     Grade,
     LeafScore,
@@ -29,8 +31,8 @@ class ScriptedJudge:
     """Answers each kind of question from a list, in order, or from a function of the question's arguments.
 
     Args:
-        script: Question name ("crop", "bool_grade", "grade", "leaf_score", "expand", "compare", "predict") → a list of
-            answers, or a function that returns one.
+        script: Question name ("crop", "crop_move", "bool_grade", "grade", "leaf_score", "expand", "compare", "predict") →
+            a list of answers, or a function that returns one.
         name: What it calls itself.
 
     Attributes:
@@ -67,6 +69,10 @@ class ScriptedJudge:
     def crop(self, picture: Picture, instruction: str = "") -> CropAnswer:
         """The script's next crop."""
         return self._answer(CropAnswer, "crop", picture, instruction)
+
+    def crop_move(self, turn: CropTurn) -> CropMove:
+        """The script's next move."""
+        return self._answer(CropMove, "crop_move", turn)
 
     def bool_grade(self, query: Query, candidate: Candidate) -> BoolGrade:
         """The script's next confirmation."""

@@ -1,13 +1,14 @@
 """Self-contained HTML pages from plain data: one file, no script, nothing fetched.
 
-``page`` renders any template over the shared layout, ``words`` turns numbers into what an operator reads, ``decision``
-and ``index`` are the pages there are. A new page is a template that extends ``base.html`` and uses ``macros.html``.
+``page`` renders any template over the shared layout, ``words`` turns numbers into what an operator reads, ``decision``,
+``crop`` and ``index`` are the pages there are. A new page is a template that extends ``base.html`` and uses ``macros.html``.
 """
 
 from __future__ import annotations
 
+from sagehand.pages.crop import crop_page
 from sagehand.pages.decision import decision_page
 from sagehand.pages.index import IndexEntry, index_page
 from sagehand.pages.page import data_uri, render
 
-__all__ = ["IndexEntry", "data_uri", "decision_page", "index_page", "render"]
+__all__ = ["IndexEntry", "crop_page", "data_uri", "decision_page", "index_page", "render"]

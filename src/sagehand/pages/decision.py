@@ -7,6 +7,7 @@ from typing import Any
 
 from sagehand.errors import InputError
 from sagehand.pages.page import data_uri, render
+from sagehand.pages.search import asked_view, search_view
 from sagehand.pages.words import (
     base_name,
     domain_words,
@@ -16,6 +17,7 @@ from sagehand.pages.words import (
     number,
     percent,
     risk_words,
+    sentence,
     share,
     when,
 )
@@ -37,7 +39,8 @@ def decision_page(doc: Mapping[str, Any], images: Mapping[str, bytes]) -> str:
         doc: What ``predict --json`` prints. A key that is absent reads as null, so that a decision logged by an older
             sagehand still has its page; ``next_action`` and ``abstained`` must be there.
         images: JPEG or PNG bytes by name: ``query`` (the whole picture), ``crop``, ``case`` and
-            ``candidate:<case id>``. Any may be missing; the caller scales them down (long side about 1000 pixels for
+            ``candidate:<case id>``, also for the cases
+            that a guided search graded. Any may be missing; the caller scales them down (long side about 1000 pixels for
             the first three, 200 for the rest).
 
     Returns:
@@ -64,6 +67,8 @@ def decision_page(doc: Mapping[str, Any], images: Mapping[str, bytes]) -> str:
         case=_case(doc.get("case")),
         evidence=list(doc.get("evidence") or ()),
         judge=doc.get("judge") or "",
+        search=search_view(doc, uris),
+        asked=asked_view(doc),
         domain={
             "text": domain_words(doc.get("domain")),
             "inside": (doc.get("domain") or {}).get("in_domain") is not False,
@@ -96,7 +101,7 @@ def _hero(doc: Mapping[str, Any]) -> dict[str, Any]:
         "headline": label(action) if answered else "Ask the operator",
         "code": action if answered and label(action).casefold() != action.casefold() else "",
         "description": text if answered else "",
-        "reason": doc.get("reason") or ("" if answered else "No reason was given."),
+        "reason": sentence(doc.get("reason") or "") or ("" if answered else "No reason was given."),
         "confirm": answered and bool(doc.get("needs_confirmation")),
         "tags": tags,
         "device": _spoken(doc.get("device_class")) if answered else "",
@@ -275,6 +280,7 @@ def _footer(doc: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("made", when(doc.get("created"))),
         ("judge", doc.get("judge") or ""),
         ("method", doc.get("method") or ""),
+        ("prompts", (doc.get("model") or {}).get("prompts") or ""),
         ("embedder", base.get("embedder") or ""),
         ("crop", base.get("crop") or ""),
         ("case base", f"{base_name(base['name'])}{revision}{cases}" if base.get("name") else ""),

@@ -19,6 +19,7 @@ __all__ = [
     "number",
     "percent",
     "risk_words",
+    "sentence",
     "share",
     "when",
 ]
@@ -47,6 +48,11 @@ def label(name: str) -> str:
     """A name from a file as people write it: ``place_in_cnc`` → ``Place in CNC``."""
     words = [word.upper() if word in _CAPITALS else word for word in name.replace("_", " ").split()]
     text = " ".join(words) or name
+    return text[:1].upper() + text[1:]
+
+
+def sentence(text: str) -> str:
+    """Text with a capital letter in front; the rest stays as it is."""
     return text[:1].upper() + text[1:]
 
 

@@ -123,7 +123,7 @@ def check_bytes(count: int, name: str, limits: Limits) -> None:
     if count > limits.max_bytes:
         raise PictureTooLarge(
             f"{name}: {_mib(count)} is more than the cap of {_mib(limits.max_bytes)}",
-            hint="save it smaller, or raise Limits.max_bytes",
+            hint="save it smaller, or (in code) raise Limits.max_bytes",
         )
 
 
@@ -135,12 +135,11 @@ def check_size(width: int, height: int, name: str, limits: Limits) -> None:
         NotAPicture: No pixels.
         PictureError: A side shorter than ``limits.min_side``.
     """
-    if width < 1 or height < 1:
-        raise NotAPicture(f"{name}: holds no pixels ({width}x{height})")
+    _check_any(width, height, name)
     if width * height > limits.max_pixels:
         raise PictureTooLarge(
             f"{name}: {width}x{height} is {width * height:,} pixels, more than the cap of {limits.max_pixels:,}",
-            hint="scale it down, or raise Limits.max_pixels",
+            hint="scale it down, or raise the setting max_pixels",
         )
     if min(width, height) < limits.min_side:
         raise PictureError(f"{name}: {width}x{height} has a side under {limits.min_side} pixels")
@@ -160,12 +159,20 @@ def opened(data: bytes, name: str, limits: Limits) -> Iterator[tuple[str, ImageF
     """
     check_bytes(len(data), name, limits)
     kind = kind_of(data, name)
+    if kind == "PNG" and data[12:16] == b"IHDR" and len(data) >= 24:
+        # of one without pixels Pillow says that it is damaged
+        _check_any(int.from_bytes(data[16:20]), int.from_bytes(data[20:24]), name)
     with _quiet(), _decoder_errors(kind, name):
         decoder = _decoder(kind, name)
         with decoder(io.BytesIO(data)) as image:
             check_size(*image.size, name, limits)
             _check_whole(kind, data, name, decoder)
             yield kind, image
+
+
+def _check_any(width: int, height: int, name: str) -> None:
+    if width < 1 or height < 1:
+        raise NotAPicture(f"{name}: holds no pixels ({width}x{height})")
 
 
 def _begins(head: bytes, magic: bytes) -> bool:

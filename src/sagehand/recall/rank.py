@@ -7,7 +7,8 @@ next actions and device classes; a known family narrows the cases beforehand.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,33 +18,107 @@ from sagehand.judge.calibration import Calibration
 from sagehand.judge.domain import own_nearest
 from sagehand.judge.evidence import agreement, picture_likeness, stack
 from sagehand.judge.leaveout import MAX_CANDIDATES
-from sagehand.judge.model import belief
+from sagehand.judge.model import belief, believed
 from sagehand.judge.questions import Candidate, Evidence, Query
 
 __all__ = ["Ranking", "rank"]
 
+_Columns = tuple[list[float], list[int], list[int], list[float]]
+
 
 @dataclass(frozen=True, eq=False)
 class Ranking:
-    """Past cases in the order in which they matter.
+    """Past cases in the order in which they matter. Candidates are made when they are looked at.
 
     Attributes:
-        candidates: The best, at most ``keep``, by belief, then by id.
-        leading: For each next action, the candidate that speaks most for it (it need not be among ``candidates``).
-        actions: Belief in each next action, most first; cases without one believe in none, so the sum may be below 1.
+        index: The cases.
+        rows: (c,) index rows of the cases weighed, by cosine, then by id.
+        by_belief: (c,) positions in ``rows``, by belief, then by cosine and id.
+        evidence: Cosine, previous action, place, depth of each row, as :class:`Evidence` holds them.
+        scores: (c,) weighed sum of the evidence.
+        shares: (c,) belief in each case.
+        actions: Belief in each next action, most first: of the cases whose next action is known.
         classes: Belief in each family.
-        apart: Cosine of that nearest case to its own nearest other one; None where there is none.
-        nearest: The nearest picture whatever the context, with its cosine; None for an empty base.
-        order: (c,) index rows of the cases weighed, by belief, then by id.
+        apart: Cosine of the nearest case to its own nearest other one; None where there is none.
+        keep: How many :attr:`candidates` are handed out.
+        query: What was ranked for.
+        calibration: The weights.
+        exclude: Ids of cases that are never candidates.
     """
 
-    candidates: tuple[Candidate, ...]
-    leading: Mapping[str, Candidate]
+    index: Index
+    rows: NDArray[np.int64]
+    by_belief: NDArray[np.int64]
+    evidence: _Columns
+    scores: list[float]
+    shares: list[float]
     actions: Mapping[str, float]
     classes: Mapping[str, float]
-    nearest: Candidate | None
     apart: float | None
-    order: NDArray[np.int64]
+    keep: int
+    query: Query
+    calibration: Calibration
+    exclude: frozenset[str]
+    _made: dict[int, Candidate] = field(default_factory=dict)
+
+    @property
+    def order(self) -> NDArray[np.int64]:
+        """(c,) index rows by belief, then by cosine and id."""
+        return self.rows[self.by_belief]
+
+    @property
+    def nearest(self) -> Candidate | None:
+        """The nearest picture, whatever the context; None where there is no case."""
+        return self._candidate(0) if len(self.rows) else None
+
+    @property
+    def candidates(self) -> tuple[Candidate, ...]:
+        """The first ``keep`` by belief."""
+        return self.first(self.keep)
+
+    def first(self, count: int) -> tuple[Candidate, ...]:
+        """The first few by belief."""
+        return tuple(self._candidate(at) for at in self.by_belief[:count].tolist())
+
+    @cached_property
+    def leading(self) -> dict[str, Candidate]:
+        """For each next action, the candidate that speaks most for it; it need not be among :attr:`candidates`."""
+        codes, names = self.index.codes("next_action")
+        ordered = codes[self.order]
+        found, first = np.unique(ordered, return_index=True)
+        return {
+            names[code]: self._candidate(int(self.by_belief[at]))
+            for code, at in zip(found.tolist(), first.tolist(), strict=True)
+            if code >= 0
+        }
+
+    def mask(self) -> NDArray[np.bool_] | None:
+        """(n,) index rows that may be candidates at all; None for all of them."""
+        return self.index.mask(Where(family=self.query.family, exclude=self.exclude))
+
+    def weigh(self, rows: NDArray[np.int64], cosine: NDArray[np.float64]) -> tuple[Candidate, ...]:
+        """Candidates for any rows of the index, weighed as those ranked; a case beyond them has no share of belief.
+
+        Args:
+            rows: (k,) index rows.
+            cosine: (k,) their cosine to the query.
+        """
+        _, evidence, scores = _measure(self.index, self.query, self.calibration, rows, cosine)
+        ranked = {row: at for at, row in enumerate(self.rows.tolist())}
+        made = []
+        for at, (row, score) in enumerate(zip(rows.tolist(), scores.tolist(), strict=True)):
+            known = ranked.get(row)
+            candidate = None if known is None else self._candidate(known)
+            made.append(candidate or Candidate(self.index.cases[row], _evidence(evidence, at), score, 0.0))
+        return tuple(made)
+
+    def _candidate(self, at: int) -> Candidate:
+        made = self._made.get(at)
+        if made is None:
+            case = self.index.cases[int(self.rows[at])]
+            evidence = _evidence(self.evidence, at)
+            made = self._made[at] = Candidate(case, evidence, self.scores[at], self.shares[at])
+        return made
 
 
 def rank(
@@ -66,44 +141,60 @@ def rank(
     mask = index.mask(Where(family=query.family, exclude=exclude))
     rows, cosine = index.top(query.vector, MAX_CANDIDATES, mask)
     if not len(rows):
-        return Ranking((), {}, {}, {}, None, None, rows)
+        nothing: _Columns = ([], [], [], [])
+        return Ranking(index, rows, rows, nothing, [], [], {}, {}, None, keep, query, calibration, exclude)
+    features, evidence, scores = _measure(index, query, calibration, rows, cosine)
+    weights = np.array(calibration.weights)
+    action_codes, action_names = index.codes("next_action")
+    family_codes, family_names = index.codes("family")
+    # a case whose next action is not known speaks for a family, and for no action
+    shares = belief(features, weights, action_codes[rows] >= 0)
+    return Ranking(
+        index=index,
+        rows=rows,
+        # `top` hands the rows out by cosine, then id: a stable sort by score keeps that order within ties
+        by_belief=np.argsort(-scores, kind="stable"),
+        evidence=evidence,
+        scores=scores.tolist(),
+        shares=shares.tolist(),
+        actions=believed(action_codes[rows], shares, action_names),
+        classes=believed(family_codes[rows], belief(features, weights), family_names),
+        apart=_apart(index, rows, calibration),
+        keep=keep,
+        query=query,
+        calibration=calibration,
+        exclude=exclude,
+    )
+
+
+def _measure(
+    index: Index,
+    query: Query,
+    calibration: Calibration,
+    rows: NDArray[np.int64],
+    cosine: NDArray[np.float64],
+) -> tuple[NDArray[np.float64], _Columns, NDArray[np.float64]]:
+    """(k, 4) features, the evidence behind them, and (k,) their weighed sums."""
     previous = _agree(index, "previous_action", query.previous_action, rows)
     place = _agree(index, "place", query.place, rows)
     depth = _depth(index, query, rows)
     features = stack(picture_likeness(cosine), previous, place, depth, calibration.scaling)
-    weights = np.array(calibration.weights)
-    scores = np.round(features @ weights, 9)
-    shares = belief(features, weights)
-
-    def candidate(at: int) -> Candidate:
-        relief = float(depth[at]) if np.isfinite(depth[at]) else None
-        evidence = Evidence(float(cosine[at]), int(previous[at]), int(place[at]), relief)
-        return Candidate(index.cases[int(rows[at])], evidence, float(scores[at]), float(shares[at]))
-
-    # `top` hands the rows out by cosine, then id: a stable sort by score keeps that order within ties
-    order = np.argsort(-scores, kind="stable")
-    action_codes, action_names = index.codes("next_action")
-    actions = _totals(action_codes[rows], action_names, shares)
-    leading = {}
-    for at in order.tolist():
-        code = int(action_codes[rows[at]])
-        if code >= 0 and action_names[code] not in leading:
-            leading[action_names[code]] = at
-    family_codes, family_names = index.codes("family")
-    return Ranking(
-        candidates=tuple(candidate(at) for at in order[:keep].tolist()),
-        leading={name: candidate(at) for name, at in leading.items()},
-        actions=actions,
-        classes=_totals(family_codes[rows], family_names, shares),
-        nearest=candidate(0),
-        apart=_apart(index, rows),
-        order=rows[order],
-    )
+    scores = np.round(features @ np.array(calibration.weights), 9)
+    return features, (cosine.tolist(), previous.tolist(), place.tolist(), depth.tolist()), scores
 
 
-def _apart(index: Index, rows: NDArray[np.int64]) -> float | None:
+def _evidence(columns: _Columns, at: int) -> Evidence:
+    cosine, previous, place, depth = (column[at] for column in columns)
+    return Evidence(cosine, int(previous), int(place), depth if depth == depth else None)
+
+
+def _apart(index: Index, rows: NDArray[np.int64], calibration: Calibration) -> float | None:
+    """What was left out while the calibration was learnt is left out here."""
     groups = index.codes("group")[0][rows]
     same = (groups == groups[0]) & (groups >= 0)
+    if calibration.leave_out == "device":
+        family, device = index.codes("family")[0][rows], index.codes("device")[0][rows]
+        same |= (family == family[0]) & (device == device[0])
     same[0] = True
     return own_nearest(index.vectors[rows], index.vectors[rows[0]], same)
 
@@ -125,9 +216,3 @@ def _depth(index: Index, query: Query, rows: NDArray[np.int64]) -> NDArray[np.fl
             if row in relief:
                 found[at] = float(query.depth_vector @ relief[row])
     return found
-
-
-def _totals(codes: NDArray[np.int32], names: list[str], shares: NDArray[np.float64]) -> dict[str, float]:
-    totals = np.bincount(codes[codes >= 0], weights=shares[codes >= 0], minlength=len(names)).tolist()
-    present = sorted(set(codes[codes >= 0].tolist()), key=lambda c: (-round(totals[c], 9), names[c]))
-    return {names[c]: totals[c] for c in present}

@@ -1,1 +1,1 @@
-"""Experiments: the rendered cell that data sets are made in, and later runs, metrics and reports."""
+"""Studies: ``cases check``, ``evaluate``, their scores, the demo, the doctor, and the rendered cell (``cell/``)."""

@@ -17,11 +17,13 @@ from numpy.typing import NDArray
 
 from sagehand.action.guard import check_actions, conflicts, know
 from sagehand.action.library import ActionLibrary
-from sagehand.cases import Case, Index
+from sagehand.action.predict import DOMAIN_LEVEL
+from sagehand.cases import NOTHING_DONE, Case, Index
 from sagehand.errors import InputError, UnknownName
 from sagehand.judge.evidence import FEATURES
 from sagehand.judge.leaveout import LeaveOut, Pairs, crossfit, gather, strangenesses
-from sagehand.study.score import Item, share, summarise
+from sagehand.judge.model import believed, most_believed
+from sagehand.study.score import Item, p_rounded, same_place, share, summarise
 
 __all__ = ["ABLATIONS", "CheckReport", "check", "label_conflicts", "leave_out_of"]
 
@@ -109,7 +111,7 @@ def check(
         }
     if shuffles:
         say("control: previous actions shuffled")
-        figures["control"] = _control(index, leave_out, names, shuffles)
+        figures["control"] = _control(index, pairs, names, shuffles)
     figures["conflicts"] = label_conflicts(index.cases, library) if library else []
     figures["seconds"] = round(time.perf_counter() - started, 3)
     return CheckReport(figures, tuple(items))
@@ -151,7 +153,7 @@ def _valid(index: Index, pairs: Pairs, library: ActionLibrary | None, names: lis
     for row in pairs.rows:
         previous = index.cases[int(row)].previous_action
         if previous not in allowed:
-            known = previous if previous in library.actions or previous == "none" else None
+            known = previous if previous in library.actions or previous == NOTHING_DONE else None
             verdicts = check_actions(library, know(library, previous=known))
             allowed[previous] = np.array([name in verdicts.valid for name in names])
     return np.stack([allowed[index.cases[int(row)].previous_action] for row in pairs.rows])
@@ -161,24 +163,19 @@ def _answer(pairs: Pairs, use: Sequence[str], names: list[str], valid: NDArray[n
     count = len(pairs.rows)
     action, lead = np.full(count, -1), np.full(count, -1)
     confidence, order = np.zeros(count), [np.empty(0, dtype=np.int64)] * count
-    by_name = np.argsort(np.argsort(names)) if names else np.empty(0)
     for fold in crossfit(pairs, use):
         for query, shares in zip(fold.queries.tolist(), fold.belief, strict=True):
-            there = pairs.present[query]
-            cases = pairs.cases[query][there]
-            codes = pairs.next_action[cases]
-            totals = np.bincount(codes + 1, weights=shares[there], minlength=len(names) + 1)
-            silent, beliefs = totals[0], totals[1:]
-            if valid is not None:
-                beliefs = np.where(valid[query], beliefs, -1.0)
-            # belief, then the later name: the same tie-break as the judge's
-            best = int(np.lexsort((by_name, np.round(beliefs, 9)))[-1]) if len(names) else -1
-            by_belief = np.argsort(-np.round(shares[there], 12), kind="stable")
+            labelled = pairs.labelled[query]
+            cases = pairs.cases[query][labelled]
+            by_belief = np.argsort(-np.round(shares[labelled], 12), kind="stable")
             order[query] = cases[by_belief]
-            if best < 0 or beliefs[best] <= 0 or silent > beliefs[best]:
+            codes = pairs.next_action[cases]
+            beliefs = believed(codes, shares[labelled], names)
+            best = most_believed(beliefs, None if valid is None else [n for n in names if valid[query][names.index(n)]])
+            if best is None:
                 continue
-            action[query], confidence[query] = best, beliefs[best]
-            lead[query] = cases[by_belief[codes[by_belief] == best][0]]
+            action[query], confidence[query] = names.index(best), beliefs[best]
+            lead[query] = cases[by_belief[codes[by_belief] == action[query]][0]]
     return _Answers(action, confidence, order, lead)
 
 
@@ -189,15 +186,15 @@ def _marks(pairs: Pairs, use: Sequence[str], names: list[str]) -> list[bool]:
 
 def _items(index: Index, pairs: Pairs, names: list[str], ours: _Answers, context: _Answers) -> list[Item]:
     strange = strangenesses(index, pairs)
+    told = strange[np.isfinite(strange)]
     items = []
     for query, row in enumerate(pairs.rows.tolist()):
         case = index.cases[row]
-        there = pairs.present[query]
-        by_photo = pairs.cases[query][there]
+        by_photo = pairs.cases[query][pairs.labelled[query]]
         nearest = index.cases[int(by_photo[0])] if len(by_photo) else None
         lead = index.cases[int(ours.lead[query])] if ours.lead[query] >= 0 else None
         right = _right_rows(index, pairs.leave_out, row)
-        as_strange = float(np.mean(strange >= strange[query])) if np.isfinite(strange[query]) else 1.0
+        p_value = float(np.mean(told >= strange[query])) if np.isfinite(strange[query]) else 1.0
         items.append(
             Item(
                 file_name=case.file_name,
@@ -208,28 +205,21 @@ def _items(index: Index, pairs: Pairs, names: list[str], ours: _Answers, context
                 answer=names[ours.action[query]] if ours.action[query] >= 0 else None,
                 confidence=round(float(ours.confidence[query]), 6),
                 reason=f"leans on {lead.file_name}" if lead else "no case speaks for a valid action",
-                case_device=_same(lead, case, step=False),
-                case_step=_same(lead, case, step=True),
+                case_device=same_place(lead, case.family, case.device),
+                case_step=same_place(lead, case.family, case.device, case.step),
                 rank=_place(ours.order[query], right),
-                in_domain=as_strange >= 0.05,
+                in_domain=p_value >= DOMAIN_LEVEL,
                 others={
                     "photo_only": nearest.next_action if nearest else None,
                     "context_only": names[context.action[query]] if context.action[query] >= 0 else None,
                     "majority": _majority(pairs, row, names),
                 },
-                other_device={"photo_only": _same(nearest, case, step=False)},
-                other_step={"photo_only": _same(nearest, case, step=True)},
+                other_device={"photo_only": same_place(nearest, case.family, case.device)},
+                other_step={"photo_only": same_place(nearest, case.family, case.device, case.step)},
                 other_rank={"photo_only": _place(by_photo, right)},
             )
         )
     return items
-
-
-def _same(found: Case | None, truth: Case, *, step: bool) -> bool | None:
-    if found is None:
-        return None
-    same = (found.family, found.device) == (truth.family, truth.device)
-    return same and (not step or found.step == truth.step)
 
 
 def _right_rows(index: Index, leave_out: LeaveOut, row: int) -> NDArray[np.bool_]:
@@ -251,22 +241,22 @@ def _majority(pairs: Pairs, row: int, names: list[str]) -> str | None:
     return names[best[0]] if best and counts[best[0]] else None
 
 
-def _control(index: Index, leave_out: LeaveOut, names: list[str], shuffles: int) -> dict[str, Any]:
+def _control(index: Index, pairs: Pairs, names: list[str], shuffles: int) -> dict[str, Any]:
     """With the previous actions shuffled among the cases, what context adds must vanish."""
-    picture = np.mean(_marks(gather(index, leave_out), ("picture", "place", "depth"), names))
-    true = np.mean(_marks(gather(index, leave_out), FEATURES, names))
+    rest = np.mean(_marks(pairs, ("picture", "place", "depth"), names))
+    true = np.mean(_marks(pairs, FEATURES, names))
     codes = index.codes("previous_action")[0]
     known = np.flatnonzero(codes >= 0)
     gains = []
     for seed in range(shuffles):
         shuffled = codes.copy()
         shuffled[known] = np.random.default_rng(seed).permutation(codes[known])
-        gains.append(float(np.mean(_marks(gather(index, leave_out, previous=shuffled), FEATURES, names)) - picture))
+        gains.append(float(np.mean(_marks(pairs.with_previous(shuffled), FEATURES, names)) - rest))
     return {
         "shuffled": "previous_action",
         "shuffles": shuffles,
-        "gain": round(float(true - picture), 4),
+        "gain": round(float(true - rest), 4),
         "gain_shuffled_mean": round(float(np.mean(gains)), 4),
         "gain_shuffled_range": [round(min(gains), 4), round(max(gains), 4)],
-        "p_value": round((1 + sum(g >= true - picture for g in gains)) / (shuffles + 1), 4),
+        "p_value": p_rounded((1 + sum(g >= true - rest for g in gains)) / (shuffles + 1)),
     }

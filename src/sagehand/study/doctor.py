@@ -10,16 +10,19 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from sagehand.errors import SagehandError
 
+if TYPE_CHECKING:
+    from sagehand.settings import Settings
+
 __all__ = ["Finding", "examine"]
 
 _CORE = ("jinja2", "numpy", "onnxruntime", "pillow", "pydantic", "pyyaml", "rich", "scipy", "typer")
-_EXTRAS = {"heic": "pillow_heif", "render": "mujoco", "torch": "torch"}
+_EXTRAS = {"heic": "pillow_heif", "render": "mujoco", "torch": "torch", "vlm": "openai"}
 
 
 @dataclass(frozen=True)
@@ -40,7 +43,7 @@ class Finding:
 
 
 def examine(cases: Path | None = None) -> list[Finding]:
-    """Look at Python, packages, embedder, settings, and a case base.
+    """Look at Python, packages, embedder, settings, the VLM that they name, and a case base; nothing is sent anywhere.
 
     Args:
         cases: The case base to check; the one of the settings by default.
@@ -52,19 +55,22 @@ def examine(cases: Path | None = None) -> list[Finding]:
         *[_extra(extra, module) for extra, module in _EXTRAS.items()],
         _guarded("embedder", _embedder),
     ]
-    named = [cases]
+    read: list[Settings] = []
 
     def settings() -> Finding:
         from sagehand.settings import load_settings
 
         resolved = load_settings()
-        named[0] = cases or resolved.settings.cases
+        read.append(resolved.settings)
         return Finding(
             "settings", "ok", f"from {resolved.file}" if resolved.file else "no sagehand.toml here; defaults"
         )
 
     found.append(_guarded("settings", settings))
-    path = named[0]
+    path = cases
+    if read:
+        found.append(_guarded("vlm", lambda: _vlm(read[0])))
+        path = cases or read[0].cases
     if path is not None:
         found.append(_guarded("case base", lambda: _case_base(path)))
     return found
@@ -103,6 +109,25 @@ def _embedder() -> Finding:
     took = (time.perf_counter() - started) * 1000
     state: Literal["ok", "fail"] = "ok" if abs(length - 1) < 1e-3 else "fail"
     return Finding("embedder", state, f"{embedder.identity}, {took:.0f} ms a picture")
+
+
+def _vlm(settings: Settings) -> Finding:
+    """What is known of the model that the settings name; the server is not asked."""
+    if settings.base_url is None:
+        return Finding(
+            "vlm", "note", "no server is named; sagehand works without one", "set base_url, or OPENAI_BASE_URL"
+        )
+    from sagehand.vlm.profile import load_profile, normal_url, profile_for
+
+    url, model = normal_url(settings.base_url), settings.vlm_model
+    if model is None:
+        return Finding("vlm", "note", f"{url}: no model is named", "set vlm_model to a model's name on that server")
+    profile = profile_for(url, model)
+    known = f"boxes {profile.boxes}, {' > '.join(profile.modes)}, at most {profile.max_images} pictures a request"
+    if load_profile(url, model) is None:
+        remedy = f"sagehand vlm probe --base-url {url} --model {model}"
+        return Finding("vlm", "note", f"{model} at {url} was not probed; taken as {profile.family}: {known}", remedy)
+    return Finding("vlm", "ok", f"{model} at {url}: {known}")
 
 
 def _case_base(path: Path) -> Finding:

@@ -1,28 +1,35 @@
 """``evaluate``: a labelled folder against a case base, decided as ``predict`` would (SPEC A7).
 
-Each picture is known with its previous action and place, as its label says. The query's own picture is never recalled.
-Abstentions count in every denominator; a picture that cannot be read is reported apart, and never dropped quietly.
+Each picture is known with its previous action and place, as its label says. The query's own picture is never recalled,
+nor counted by the simple methods. Pictures that the case base knows otherwise (``overlap``) are counted and told: to
+answer them is no test of new pictures. Abstentions count in every denominator; a picture that cannot be read, or whose
+label the action library does not know, is reported apart, and never dropped quietly.
 """
 
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sagehand.action.decision import Decision, Known
+from sagehand.action.guard import conflicts
+from sagehand.action.labels import label_check
 from sagehand.action.predict import Predictor
-from sagehand.cases import Index, parse_row, read_table
+from sagehand.cases import Case, DepthUnit, Index, parse_row, read_table
 from sagehand.errors import InputError, PictureError
+from sagehand.judge.domain import NEAR_DUPLICATE
 from sagehand.judge.evidence import agreement, stack
 from sagehand.judge.leaveout import gather
-from sagehand.judge.model import belief, fit_belief
-from sagehand.study.score import Item, summarise
+from sagehand.judge.model import belief, believed, fit_belief, most_believed
+from sagehand.picture import DEFAULT_LIMITS, Limits
+from sagehand.study.check import label_conflicts
+from sagehand.study.score import Item, same_place, summarise
 
 __all__ = ["EvaluateReport", "evaluate"]
 
@@ -35,7 +42,7 @@ class EvaluateReport:
 
     Attributes:
         figures: What ``evaluate --json`` prints.
-        items: One for each labelled picture that could be read.
+        items: One for each labelled picture that could be used.
         failed: (file name, reason) of the others.
     """
 
@@ -48,6 +55,8 @@ def evaluate(
     folder: str | Path,
     predictor: Predictor,
     *,
+    depth_unit: DepthUnit = "mm",
+    limits: Limits | None = None,
     on_item: Callable[[Item], None] | None = None,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> EvaluateReport:
@@ -56,6 +65,8 @@ def evaluate(
     Args:
         folder: Pictures with ``metadata.jsonl`` or ``metadata.csv``.
         predictor: Decides; its log should be off.
+        depth_unit: Unit of integer depth images.
+        limits: Caps on pictures and depth images.
         on_item: Called with each item as soon as it is there.
         on_progress: Called with (done, all).
 
@@ -63,28 +74,24 @@ def evaluate(
         InputError: The folder cannot be used, or no row has a next action.
     """
     started = time.perf_counter()
-    folder = Path(folder)
+    asking = _Asking(Path(folder), predictor, {"limits": limits or DEFAULT_LIMITS}, depth_unit)
     table = read_table(folder)
     failed = [(p.file_name or f"line {p.line}", p.reason) for p in table.problems]
-    index = predictor.base.index()
-    context = _Context(index)
     items: list[Item] = []
     unlabelled = 0
-    for done, row in enumerate(table.rows):
+    for done, row in enumerate(table.rows, 1):
         try:
             label = parse_row(row.values)
-            if label.get("next_action") is None:
+            if label["next_action"] is None:
                 unlabelled += 1
-                continue
-            item = _item(folder, row.values, label, predictor, index, context)
+            else:
+                items.append(asking.item(row.values, label))
+                if on_item:
+                    on_item(items[-1])
         except (InputError, PictureError) as error:
-            failed.append((str(row.values["file_name"]), str(error)))
-            continue
-        items.append(item)
-        if on_item:
-            on_item(item)
+            failed.append((row.file_name, str(error)))
         if on_progress:
-            on_progress(done + 1, len(table.rows))
+            on_progress(done, len(table.rows))
     if not items:
         reason = failed[0][1] if failed else "no row has a next_action"
         raise InputError(f"nothing in {folder} can be evaluated: {reason}", hint="label the pictures in metadata.jsonl")
@@ -92,95 +99,160 @@ def evaluate(
         "judge": "perceptual",
         "method": "single",
         **summarise(items, rank_of="the same device and step"),
+        "overlap": sum(bool(i.overlap) for i in items),
         "unlabelled": unlabelled,
         "failed": [{"file_name": name, "reason": reason} for name, reason in failed],
+        "conflicts": asking.conflicts(),
         "seconds": round(time.perf_counter() - started, 3),
     }
     return EvaluateReport(figures, tuple(items), tuple(failed))
 
 
-def _item(
-    folder: Path,
-    row: Mapping[str, Any],
-    label: Mapping[str, Any],
-    predictor: Predictor,
-    index: Index,
-    context: _Context,
-) -> Item:
-    previous = label.get("previous_action")
-    depth = row.get("depth_file_name")
-    loading = {"depth": folder / depth, "depth_unit": "mm"} if depth else {}
-    known = Known(previous=previous, place=label.get("place"))
-    decision = predictor.predict(folder / row["file_name"], known, **loading)
-    nearest = decision.ranking.nearest if decision.ranking else None
-    lead = decision.case if not decision.abstained else None
-    return Item(
-        file_name=row["file_name"],
-        next_action=label["next_action"],
-        family=label["family"],
-        device=label["device"],
-        step=label.get("step"),
-        answer=decision.next_action,
-        confidence=decision.confidence,
-        reason=decision.reason,
-        case_device=_same(lead, label, step=False),
-        case_step=_same(lead, label, step=True),
-        rank=_rank(decision, index, label),
-        in_domain=decision.domain["in_domain"] if decision.domain else None,
-        others={
-            "photo_only": nearest.case.next_action if nearest else None,
-            "context_only": context.answer(previous, label.get("place")),
-            "majority": context.majority,
-        },
-        other_device={"photo_only": _same(nearest, label, step=False)},
-        other_step={"photo_only": _same(nearest, label, step=True)},
-    )
+class _Asking:
+    """One folder put to one predictor.
+
+    Args:
+        folder: The pictures.
+        predictor: Decides.
+        loading: Options for reading a picture.
+        depth_unit: Unit of integer depth images.
+    """
+
+    def __init__(self, folder: Path, predictor: Predictor, loading: dict[str, Any], depth_unit: DepthUnit) -> None:
+        self._folder, self._predictor, self._loading, self._depth_unit = folder, predictor, loading, depth_unit
+        self._library = predictor.library
+        self._check = label_check(predictor.library) if predictor.library else None
+        self._index = predictor.base.index()
+        self._simple = _Simple(self._index)
+        self._labels: list[Mapping[str, Any]] = []
+
+    def item(self, row: Mapping[str, Any], label: Mapping[str, Any]) -> Item:
+        """Decide on the picture of a row and hold the decision against its label.
+
+        Raises:
+            UnknownName: The label has an action that the library does not have.
+            PictureError: The picture cannot be used.
+        """
+        if self._check:
+            self._check(label)
+        self._labels.append(label)
+        loading = self._loading
+        if row.get("depth_file_name"):
+            loading = {**loading, "depth": self._folder / row["depth_file_name"], "depth_unit": self._depth_unit}
+        known = Known(previous=label["previous_action"], place=label["place"])
+        decision = self._predictor.predict(self._folder / row["file_name"], known, **loading)
+        lead = decision.case.case if decision.case and not decision.abstained else None
+        own = self._index.row(str(decision.query["pixel_id"]))
+        by_photo = decision.ranking.rows.tolist() if decision.ranking else []
+        nearest = self._simple.first_labelled(by_photo)
+        place = (label["family"], label["device"])
+        step = label["step"]
+        return Item(
+            file_name=row["file_name"],
+            next_action=label["next_action"],
+            family=label["family"],
+            device=label["device"],
+            step=step,
+            answer=decision.next_action,
+            confidence=decision.confidence,
+            reason=decision.reason,
+            case_device=same_place(lead, *place),
+            case_step=None if step is None else same_place(lead, *place, step),
+            rank=self._rank(decision.ranking.order.tolist() if decision.ranking else [], label),
+            in_domain=decision.domain["in_domain"] if decision.domain else None,
+            others={
+                "photo_only": nearest.next_action if nearest else None,
+                "context_only": self._simple.context(label["previous_action"], label["place"], own),
+                "majority": self._simple.majority(own),
+            },
+            other_device={"photo_only": same_place(nearest, *place)},
+            other_step={"photo_only": None if step is None else same_place(nearest, *place, step)},
+            other_rank={"photo_only": self._rank(by_photo, label)},
+            overlap=self._overlap(decision, own, label["group"]),
+        )
+
+    def conflicts(self) -> list[str]:
+        """Labels of the case base, then of the folder, that the library contradicts, a line each."""
+        library = self._library
+        if library is None:
+            return []
+        rows = [
+            (
+                str(self._folder / label["file_name"]),
+                label["previous_action"],
+                label["history"],
+                label["next_action"],
+                label["family"] if library.families else None,
+            )
+            for label in self._labels
+        ]
+        return label_conflicts(self._predictor.base.cases(), library) + conflicts(library, rows)
+
+    def _rank(self, rows: list[int], label: Mapping[str, Any]) -> int | None:
+        """Place of the first case of the same device and step; None where there is none, or the step is not known."""
+        if label["step"] is None:
+            return None
+        wanted = (label["family"], label["device"], label["step"])
+        found = (at for at, row in enumerate(rows, 1) if same_place(self._index.cases[row], *wanted))
+        return next(found, None)
+
+    def _overlap(self, decision: Decision, own: int | None, group: str | None) -> str:
+        """Why the picture is no new one to the case base; "" where it is."""
+        if own is not None:
+            return "the picture is in the case base"
+        nearest = decision.ranking.nearest if decision.ranking else None
+        if nearest is not None and nearest.evidence.picture >= NEAR_DUPLICATE:
+            return f"a near-duplicate is in the case base: {nearest.case.file_name}"
+        codes, names = self._index.codes("group")
+        if group in names and bool((codes == names.index(group)).any()):
+            return f"its group {group!r} is in the case base"
+        return ""
 
 
-def _same(candidate: Any, label: Mapping[str, Any], *, step: bool) -> bool | None:
-    if candidate is None:
-        return None
-    case = candidate.case
-    same = (case.family, case.device) == (label["family"], label["device"])
-    return same and (not step or case.step == label.get("step"))
-
-
-def _rank(decision: Decision, index: Index, label: Mapping[str, Any]) -> int | None:
-    if decision.ranking is None:
-        return None
-    for place, row in enumerate(decision.ranking.order.tolist(), 1):
-        case = index.cases[row]
-        if (case.family, case.device, case.step) == (label["family"], label["device"], label.get("step")):
-            return place
-    return None
-
-
-class _Context:
-    """Answers from the previous action and the place alone, by weights learnt on the base, and the base's majority."""
+class _Simple:
+    """What the simple methods answer: by the nearest picture, by context alone, by the majority."""
 
     def __init__(self, index: Index) -> None:
         self._index = index
         self._codes, self._names = index.codes("next_action")
-        counts = Counter(self._codes[self._codes >= 0].tolist())
-        self.majority = min((self._names[c] for c in counts if counts[c] == max(counts.values())), default=None)
         pairs = gather(index, "case", drawn=True)
-        scaling = pairs.scaling(pairs.present)
-        self._scaling = scaling
-        self._weights = fit_belief(pairs.features(scaling), pairs.present, pairs.right, _CONTEXT)
+        self._scaling = pairs.scaling(pairs.labelled)
+        self._weights = fit_belief(pairs.features(self._scaling), pairs.labelled, pairs.right, _CONTEXT)
 
-    def answer(self, previous: str | None, place: str | None) -> str | None:
-        """The next action with most belief."""
-        if not self._names:
+    def first_labelled(self, rows: list[int]) -> Case | None:
+        """The first of these cases whose next action is known."""
+        return next((self._index.cases[row] for row in rows if self._codes[row] >= 0), None)
+
+    def context(self, previous: str | None, place: str | None, own: int | None) -> str | None:
+        """The next action with most belief by the previous action and the place, by weights learnt on the base.
+
+        Args:
+            previous: The previous action, if known.
+            place: The place, if known.
+            own: Row of the query's own picture, which does not count.
+        """
+        allowed = self._others(own)
+        if not allowed.any():
             return None
-        zeros = np.zeros(len(self._codes))
+        count = len(self._codes)
         agree = [self._agree("previous_action", previous), self._agree("place", place)]
-        features = stack(zeros, agree[0], agree[1], np.full(len(self._codes), np.nan), self._scaling)
-        totals = np.bincount(self._codes + 1, weights=belief(features, self._weights), minlength=len(self._names) + 1)[
-            1:
-        ]
-        return max(self._names, key=lambda name: (round(float(totals[self._names.index(name)]), 9), name))
+        features = stack(np.zeros(count), agree[0], agree[1], np.full(count, np.nan), self._scaling)
+        shares = belief(features, self._weights, allowed)
+        return most_believed(believed(self._codes, shares, self._names))
 
-    def _agree(self, field: str, known: str | None) -> Any:
+    def majority(self, own: int | None) -> str | None:
+        """The commonest next action; ties go to the first by name."""
+        counts = np.bincount(self._codes[self._others(own)], minlength=len(self._names)).tolist()
+        return most_believed({name: count for name, count in zip(self._names, counts, strict=True) if count})
+
+    def _others(self, own: int | None) -> NDArray[np.bool_]:
+        """(n,) labelled cases but the query's own picture."""
+        others = self._codes >= 0
+        if own is not None:
+            others[own] = False
+        return others
+
+    def _agree(self, field: str, known: str | None) -> NDArray[np.int8]:
         codes, names = self._index.codes(field)
         if known is None:
             return np.zeros(len(codes), dtype=np.int8)

@@ -4,14 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sagehand.stats import discordance, wilson
 
-__all__ = ["ARMS", "Item", "share", "summarise"]
+if TYPE_CHECKING:
+    from sagehand.cases import Case
+
+__all__ = ["ARMS", "Item", "p_rounded", "p_text", "same_place", "share", "summarise"]
 
 ARMS = ("photo_only", "context_only", "majority")
 """The simple methods that sagehand is compared with."""
+
+_RECALLS_NONE = {
+    "context_only": "answers from context alone: it recalls no picture",
+    "majority": "gives the commonest answer: it recalls no case",
+}
 
 
 @dataclass(frozen=True)
@@ -35,6 +43,7 @@ class Item:
         other_device: Arm → whether its case shows the true device.
         other_step: Arm → whether its case shows the true device and step.
         other_rank: Arm → place of its first correct result.
+        overlap: Why the case base is no stranger to the picture, in words; "" when it is one.
     """
 
     file_name: str
@@ -53,6 +62,7 @@ class Item:
     other_device: dict[str, bool | None] = field(default_factory=dict)
     other_step: dict[str, bool | None] = field(default_factory=dict)
     other_rank: dict[str, int | None] = field(default_factory=dict)
+    overlap: str = ""
 
     @property
     def right(self) -> bool:
@@ -62,6 +72,30 @@ class Item:
     def to_dict(self) -> dict[str, Any]:
         """As one JSON line."""
         return {**asdict(self), "right": self.right}
+
+
+def same_place(case: Case | None, family: str, device: str, step: int | None = None) -> bool | None:
+    """Whether a case shows the true device, and the true step where one is given; None where there is no case.
+
+    Args:
+        case: The case that was recalled.
+        family: The true family.
+        device: The true device.
+        step: The true step; None compares the device alone.
+    """
+    if case is None:
+        return None
+    return (case.family, case.device) == (family, device) and (step is None or case.step == step)
+
+
+def p_rounded(p_value: float) -> float:
+    """A p-value at three significant digits: a small one is not rounded to 0."""
+    return float(f"{p_value:.3g}")
+
+
+def p_text(p_value: float) -> str:
+    """A p-value for a reader."""
+    return "p < 0.0001" if p_value < 1e-4 else f"p = {p_value:.3g}"
 
 
 def share(marks: Sequence[bool | None] | Sequence[bool], why_none: str | None = None) -> dict[str, Any]:
@@ -110,18 +144,19 @@ def summarise(
         "next_action_of_answered": share([i.right for i in answered]),
         "device": share([i.case_device for i in items], no_device),
         "step": share([i.case_step for i in with_step], no_step),
-        "mean_rank": _mean(ranks),
+        **_mean_rank(ranks),
         "rank_of": rank_of,
         "unranked": len(items) - len(ranks),
         "out_of_domain": sum(i.in_domain is False for i in items),
     }
     for arm in ARMS:
-        report[arm] = {"next_action": share([i.others.get(arm) == i.next_action for i in items])}
-    report["photo_only"] |= {
-        "device": share([i.other_device.get("photo_only") for i in items], no_device),
-        "step": share([i.other_step.get("photo_only") for i in with_step], no_step),
-        "mean_rank": _mean([r for i in items if (r := i.other_rank.get("photo_only")) is not None]),
-    }
+        none = _RECALLS_NONE.get(arm)
+        report[arm] = {
+            "next_action": share([i.others.get(arm) == i.next_action for i in items]),
+            "device": share([i.other_device.get(arm) for i in items], none or no_device),
+            "step": share([i.other_step.get(arm) for i in with_step], none or no_step),
+            **_mean_rank([r for i in items if (r := i.other_rank.get(arm)) is not None], none),
+        }
     report["discordant"] = {arm: discordant(items, arm) for arm in ARMS}
     return report
 
@@ -129,8 +164,10 @@ def summarise(
 def discordant(items: Sequence[Item], arm: str) -> dict[str, Any]:
     """Where sagehand and a simple method differ in the next action, with McNemar's exact p (paper A §3.2.1)."""
     found = discordance([i.right for i in items], [i.others.get(arm) == i.next_action for i in items])
-    return {"only_sagehand": found.only_first, f"only_{arm}": found.only_second, "p_value": round(found.p_value, 6)}
+    return {"only_sagehand": found.only_first, f"only_{arm}": found.only_second, "p_value": p_rounded(found.p_value)}
 
 
-def _mean(ranks: Sequence[int]) -> float | None:
-    return round(sum(ranks) / len(ranks), 3) if ranks else None
+def _mean_rank(ranks: Sequence[int], why_none: str | None = None) -> dict[str, Any]:
+    if why_none is not None or not ranks:
+        return {"mean_rank": None, "mean_rank_reason": why_none or "no correct result was found for any item"}
+    return {"mean_rank": round(sum(ranks) / len(ranks), 3)}

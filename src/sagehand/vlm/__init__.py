@@ -1,0 +1,1 @@
+"""Asking a vision-language model: one question in, one valid tool call out."""
