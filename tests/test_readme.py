@@ -11,11 +11,18 @@ import pytest
 
 from sagehand.cli import main
 from sagehand.demo import cell_folder
+from vlm_servers import stand_in
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```(\w+)\n(.*?)```", README, re.DOTALL)
-COMMANDS = [line for kind, text in BLOCKS if kind == "sh" for line in text.splitlines() if line.startswith(".venv/bin/sagehand ")]
+COMMANDS = [
+    line
+    for kind, text in BLOCKS
+    if kind == "sh"
+    for line in text.splitlines()
+    if line.startswith(".venv/bin/sagehand ")
+]
 
 
 @pytest.fixture
@@ -40,6 +47,21 @@ def test_every_command_runs_in_the_order_of_the_readme(place: Path, capsys: pyte
     assert (place / "page.html").is_file()
     assert (place / "again.html").is_file()
     assert (place / "exported" / "metadata.jsonl").is_file()
+
+
+def test_the_commands_with_a_model_run_against_a_server(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("openai", reason="the vlm extra is not installed")
+    joined = README.replace("\\\n", " ")
+    lines = [line for line in joined.splitlines() if line.startswith("sagehand ")]
+    assert [shlex.split(line)[1] for line in lines] == ["vlm", "predict", "crop"]
+    main(["cases", "import", "photos", "--into", "cell.cases"])
+    with stand_in(dialect="ollama", see="square", boxes="0-1000") as url:
+        for line in lines:
+            words = [url if w.startswith("http://") else "stand-in" if w == "MODEL" else w for w in shlex.split(line)]
+            code = main(words[1:])
+            assert code == 0, f"{line}: {capsys.readouterr().err}"
+    assert (place / "page.html").is_file()
+    assert (place / "crop.html").is_file()
 
 
 def test_the_python_of_the_readme_runs(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
