@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from command_line import Ran, enter, phone_base, photo, run
+from sagehand.demo import cell_folder
 from vlm_servers import stand_in, tell
 
 
@@ -144,3 +145,24 @@ def test_without_a_model_nothing_of_the_vlm_is_imported(bench: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_evaluate_scores_a_method_that_asks_a_model(bench: Path) -> None:
+    cell = cell_folder()
+    run("cases", "import", cell, "--into", "demo.cases")
+    asked = ("evaluate", cell / "queries", "--cases", "demo.cases", "--actions", cell / "actions.yaml", "--json")
+    with stand_in() as url:
+        ran = run(*asked, "--base-url", url, "--model", "stand-in", "--ask-below", "0.95")
+    figures = ran.json
+    assert ran.code == 0
+    assert figures["method"] == "single"
+    assert "vlm:stand-in" in figures["judge"]
+    assert figures["saved"] > 0
+    assert 0 < figures["usage"]["calls"] <= 4 * (figures["n"] - figures["saved"])
+
+
+def test_a_model_of_this_process_that_is_not_there_is_named(bench: Path) -> None:
+    pytest.importorskip("transformers", reason="the torch extra is not installed")
+    ran = run("predict", "q.png", "--cases", "p.cases", "--model", "dir:nowhere", "--method", "zero-shot")
+    assert ran.code == 2
+    assert "nowhere" in ran.err

@@ -1,4 +1,4 @@
-"""A Qwen3-VL of random weights and 150 thousand parameters, written to disk as a real one lies there.
+"""A Qwen3-VL of random weights and half a million parameters, written to disk as a real one lies there.
 
 A random model does not end a text by itself. So one direction of its state is held up, and the closing quote and
 bracket lean on it, blanks lean away: texts and lists end soon, where a grammar lets them. What else is said is left to chance.
@@ -11,7 +11,7 @@ from typing import Any
 
 IMAGE, VIDEO, START, END = "<|image_pad|>", "<|video_pad|>", "<|vision_start|>", "<|vision_end|>"
 SPECIAL = ("<|endoftext|>", "<|im_start|>", "<|im_end|>", START, END, IMAGE, VIDEO)
-UPHELD, LEAN = 0.15, {'"': 2.0, "]": 1.0, "Ġ": -2.0, "Ċ": -2.0, "č": -2.0, "ĉ": -2.0}  # the last four: blanks
+UPHELD, LEAN = 1.0, {'"': 2.0, "]": 1.0, "Ġ": -2.0, "Ċ": -2.0, "č": -2.0, "ĉ": -2.0}  # the last four: blanks
 WORDS = (
     '{"reasoning": "the same device seen from above", "call": {"tool": "GradeImage", "score": 7}} user system assistant'
 )

@@ -20,10 +20,17 @@ if TYPE_CHECKING:
 
 __all__ = ["BaseUrl", "Model", "crop_judge", "crop_of", "open_vlm"]
 
+_IN_PROCESS_SECONDS = 600.0
+
 BaseUrl = Annotated[
     str | None, typer.Option("--base-url", metavar="URL", help="An OpenAI-compatible server. [setting: base_url]")
 ]
-Model = Annotated[str | None, typer.Option("--model", metavar="NAME", help="The model on it. [setting: vlm_model]")]
+Model = Annotated[
+    str | None,
+    typer.Option(
+        "--model", metavar="NAME", help="The model on it, or dir:PATH for one in this process. [setting: vlm_model]"
+    ),
+]
 
 
 @contextmanager
@@ -36,6 +43,10 @@ def open_vlm(settings: Settings) -> Iterator[Vlm | None]:
     """
     if settings.vlm_model is None:  # a server alone, as in OPENAI_BASE_URL, asks for nothing
         yield None
+        return
+    if settings.vlm_model.startswith("dir:"):
+        with _in_process(settings) as vlm:
+            yield vlm
         return
     if settings.base_url is None:
         raise InputError(
@@ -58,6 +69,22 @@ def open_vlm(settings: Settings) -> Iterator[Vlm | None]:
             concurrency=settings.vlm_concurrency,
             call_seconds=settings.vlm_seconds,
         )
+        try:
+            yield vlm
+        finally:
+            vlm.close()
+
+
+@contextmanager
+def _in_process(settings: Settings) -> Iterator[Vlm]:
+    """A model of this process: one question after the other, each with all the time that it takes."""
+    from sagehand.vlm.ask import Vlm
+    from sagehand.vlm.cache import ReplyCache
+    from sagehand.vlm.local import LocalBackend
+
+    backend = LocalBackend(str(settings.vlm_model).removeprefix("dir:"), download=settings.allow_download)
+    with ReplyCache(settings.vlm_cache) as cache:
+        vlm = Vlm(backend, profile=backend.profile, cache=cache, concurrency=1, call_seconds=_IN_PROCESS_SECONDS)
         try:
             yield vlm
         finally:

@@ -187,6 +187,12 @@ def evaluate(
     ],
     cases: CasesOption = None,
     actions: Actions = None,
+    method: Annotated[str, typer.Option(help="single, guided or zero-shot. The last two need a VLM.")] = "single",
+    base_url: BaseUrl = None,
+    model: Model = None,
+    ask_below: AskBelow = None,
+    seconds: Seconds = None,
+    prompts: PromptsFolder = None,
     risk: Risk = None,
     domain_level: DomainLevel = None,
     out: Annotated[Path | None, typer.Option(metavar="FILE", help="Also write one JSON line for each picture.")] = None,
@@ -197,11 +203,25 @@ def evaluate(
     from sagehand.picture import Limits
     from sagehand.study.evaluate import evaluate as run
 
-    set_ = settings(cases=cases, actions=actions, risk=risk, domain_level=domain_level)
-    with _predictor(set_, log=False) as predictor, progress("evaluating") as say:
+    set_ = settings(
+        cases=cases,
+        actions=actions,
+        risk=risk,
+        domain_level=domain_level,
+        base_url=base_url,
+        vlm_model=model,
+        ask_below=ask_below,
+        decision_seconds=seconds,
+        prompts=prompts,
+    )
+    with (
+        open_vlm(set_) as vlm,
+        _predictor(set_, log=False, vlm=vlm) as predictor,
+        progress("evaluating") as say,
+    ):
         announce_warnings(predictor.library)
         limits = Limits(max_pixels=set_.max_pixels)
-        report = run(folder, predictor, depth_unit=set_.depth_unit, limits=limits, on_progress=say)
+        report = run(folder, predictor, method=method, depth_unit=set_.depth_unit, limits=limits, on_progress=say)
     figures = report.figures
     for name, reason in report.failed:
         announce(f"{name}: {reason}")

@@ -23,6 +23,7 @@ from sagehand.action.labels import label_check
 from sagehand.action.predict import Predictor
 from sagehand.cases import Case, DepthUnit, Index, parse_row, read_table
 from sagehand.errors import InputError, PictureError
+from sagehand.judge.cost import FREE
 from sagehand.judge.domain import NEAR_DUPLICATE
 from sagehand.judge.evidence import agreement, stack
 from sagehand.judge.leaveout import gather
@@ -55,6 +56,7 @@ def evaluate(
     folder: str | Path,
     predictor: Predictor,
     *,
+    method: str = "single",
     depth_unit: DepthUnit = "mm",
     limits: Limits | None = None,
     on_item: Callable[[Item], None] | None = None,
@@ -65,6 +67,7 @@ def evaluate(
     Args:
         folder: Pictures with ``metadata.jsonl`` or ``metadata.csv``.
         predictor: Decides; its log should be off.
+        method: As for :meth:`~sagehand.action.predict.Predictor.predict`.
         depth_unit: Unit of integer depth images.
         limits: Caps on pictures and depth images.
         on_item: Called with each item as soon as it is there.
@@ -74,7 +77,8 @@ def evaluate(
         InputError: The folder cannot be used, or no row has a next action.
     """
     started = time.perf_counter()
-    asking = _Asking(Path(folder), predictor, {"limits": limits or DEFAULT_LIMITS}, depth_unit)
+    loading = {"limits": limits or DEFAULT_LIMITS, "method": method}
+    asking = _Asking(Path(folder), predictor, loading, depth_unit)
     table = read_table(folder)
     failed = [(p.file_name or f"line {p.line}", p.reason) for p in table.problems]
     items: list[Item] = []
@@ -96,9 +100,11 @@ def evaluate(
         reason = failed[0][1] if failed else "no row has a next_action"
         raise InputError(f"nothing in {folder} can be evaluated: {reason}", hint="label the pictures in metadata.jsonl")
     figures = {
-        "judge": "perceptual",
-        "method": "single",
+        "judge": ", ".join(sorted(asking.judges)),
+        "method": method,
         **summarise(items, rank_of="the same device and step"),
+        "usage": asking.usage.to_dict(),
+        "saved": asking.saved,
         "overlap": sum(bool(i.overlap) for i in items),
         "unlabelled": unlabelled,
         "failed": [{"file_name": name, "reason": reason} for name, reason in failed],
@@ -114,8 +120,13 @@ class _Asking:
     Args:
         folder: The pictures.
         predictor: Decides.
-        loading: Options for reading a picture.
+        loading: Options of ``predict`` that are the same for every picture.
         depth_unit: Unit of integer depth images.
+
+    Attributes:
+        judges: Who answered.
+        usage: What was asked of a model, in all.
+        saved: Decisions for which a model was not asked because the cases alone were sure enough.
     """
 
     def __init__(self, folder: Path, predictor: Predictor, loading: dict[str, Any], depth_unit: DepthUnit) -> None:
@@ -125,6 +136,9 @@ class _Asking:
         self._index = predictor.base.index()
         self._simple = _Simple(self._index)
         self._labels: list[Mapping[str, Any]] = []
+        self.judges: set[str] = set()
+        self.usage = FREE
+        self.saved = 0
 
     def item(self, row: Mapping[str, Any], label: Mapping[str, Any]) -> Item:
         """Decide on the picture of a row and hold the decision against its label.
@@ -141,6 +155,9 @@ class _Asking:
             loading = {**loading, "depth": self._folder / row["depth_file_name"], "depth_unit": self._depth_unit}
         known = Known(previous=label["previous_action"], place=label["place"])
         decision = self._predictor.predict(self._folder / row["file_name"], known, **loading)
+        self.judges.add(decision.judge)
+        self.usage += decision.usage
+        self.saved += decision.saved is not None
         lead = decision.case.case if decision.case and not decision.abstained else None
         own = self._index.row(str(decision.query["pixel_id"]))
         by_photo = decision.ranking.rows.tolist() if decision.ranking else []

@@ -23,7 +23,7 @@ from sagehand.vlm.profile import Profile, builtin_profile
 
 __all__ = ["Weights", "load_weights"]
 
-_SAMPLE = 64 * 1024  # bytes of each part of a weights' file that its fingerprint reads
+_SAMPLES, _SAMPLE = 256, 4096  # of each file, evenly spread; bytes of one: no layer of a large file lies between them
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,8 +190,8 @@ def _fingerprint(name: str, config: Any) -> str:
         size = path.stat().st_size
         digest.update(f"{path.name} {size}\n".encode())
         with path.open("rb") as file:
-            for start in sorted({0, size // 2, max(0, size - _SAMPLE)}):
-                file.seek(start)
+            for i in range(_SAMPLES):
+                file.seek(max(0, size - _SAMPLE) * i // (_SAMPLES - 1))
                 digest.update(file.read(_SAMPLE))
     return digest.hexdigest()[:8]
 
