@@ -9,7 +9,7 @@ PY := $(VENV)/bin/python
 PIP := $(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
 comma := ,
-ALL_EXTRAS := dev,render,bench,heic,export,torch,vlm,llamacpp
+ALL_EXTRAS := dev,oracles,render,bench,heic,export,torch,vlm,llamacpp
 ifeq ($(EXTRAS),all)
 TEST_EXTRAS := $(ALL_EXTRAS)
 PYTEST_ARGS ?= -n auto --dist loadgroup
@@ -45,7 +45,7 @@ $(PY):
 	@mkdir -p .make && touch $@
 
 .make/bench: $(PY) pyproject.toml constraints.txt
-	$(PIP) -e '.[bench]'
+	$(PIP) -e '.[bench,vlm]'
 	@mkdir -p .make && touch $@
 
 # xgrammar without its dependencies: triton is a gigabyte that a CPU has no use for

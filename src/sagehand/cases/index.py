@@ -157,8 +157,10 @@ class Index:
             for part in (rows[start : start + _BLOCK] for start in range(0, len(rows), _BLOCK))
         ]
         values = np.concatenate(parts) if parts else np.empty(0)
-        order = sorted(range(len(rows)), key=lambda i: (-values[i], self.ids[int(rows[i])]))[:k]
-        return rows[order], values[order]
+        order = np.argsort(-values, kind="stable")
+        if np.any(np.diff(values[order]) == 0):  # ids settle ties; without one they need not be looked at
+            order = np.array(sorted(range(len(rows)), key=lambda i: (-values[i], self.ids[int(rows[i])])))
+        return rows[order[:k]], values[order[:k]]
 
     def _preselect(self, query: NDArray[np.float32], k: int, mask: NDArray[np.bool_] | None) -> NDArray[np.intp]:
         """Rows among which the k best surely are."""

@@ -130,6 +130,7 @@ class OpenAiBackend:
         """The JSON object that the server answers with; ``body`` None asks with GET."""
         if timeout <= 0:
             raise DeadlineExceeded(f"no time is left to ask {self.base_url}")
+        import httpx
         import openai
 
         failure: VlmError
@@ -138,10 +139,8 @@ class OpenAiBackend:
                 client = self._connected()
                 if body is None:
                     return self._object((await client.models.with_raw_response.list(timeout=timeout)).content, path)
-                rest = {name: value for name, value in body.items() if name not in ("model", "messages")}
-                raw = await client.chat.completions.with_raw_response.create(
-                    model=body["model"], messages=body["messages"], extra_body=rest, timeout=timeout
-                )
+                # by the client's plain `post`: its typed `create` walks through all messages, pictures and all
+                raw = await client.post(path, body=body, cast_to=httpx.Response, options={"timeout": timeout})
                 return self._object(raw.content, path)
         except TimeoutError:
             failure = self._late(timeout)
