@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import subprocess
 import sys
+import threading
+import urllib.parse
 import urllib.request
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -48,25 +51,26 @@ class BarePosts:
     """Posts bodies as they are, over connections that are kept, and does nothing else."""
 
     def __init__(self, url: str, at_once: int) -> None:
-        import httpx
-
-        limits = httpx.Limits(max_connections=at_once, max_keepalive_connections=at_once)
-        self._client = httpx.Client(limits=limits, timeout=120.0)
+        address = urllib.parse.urlsplit(url)
+        self._host, self._path = address.netloc, f"{address.path}/chat/completions"
+        self._own = threading.local()
         self._pool = ThreadPoolExecutor(at_once)
-        self._url = f"{url}/chat/completions"
-        list(self._pool.map(lambda _: self._client.get(f"{url}/models"), range(at_once)))
 
     def __enter__(self) -> BarePosts:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._pool.shutdown()
-        self._client.close()
 
     def one(self, body: bytes) -> None:
         """Post, and read the answer."""
-        answer = self._client.post(self._url, content=body, headers={"Content-Type": "application/json"})
-        answer.raise_for_status()
+        if not hasattr(self._own, "connection"):
+            self._own.connection = http.client.HTTPConnection(self._host, timeout=120.0)
+        self._own.connection.request("POST", self._path, body, {"Content-Type": "application/json"})
+        answer = self._own.connection.getresponse()
+        answer.read()
+        if answer.status != 200:
+            raise RuntimeError(f"the stand-in answered {answer.status}")
 
     def at_once(self, bodies: Sequence[bytes]) -> None:
         """Post all of them together."""

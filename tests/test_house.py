@@ -37,7 +37,12 @@ def dotted(path: Path) -> str:
 def imports(tree: ast.AST) -> list[tuple[int, str]]:
     found = []
     for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and node.level == 0 and node.module and node.module.split(".")[0] == "sagehand":
+        if (
+            isinstance(node, ast.ImportFrom)
+            and node.level == 0
+            and node.module
+            and node.module.split(".")[0] == "sagehand"
+        ):
             names = [f"sagehand.{a.name}" for a in node.names] if node.module == "sagehand" else [node.module]
             found += [(node.lineno, name) for name in names]
         elif isinstance(node, ast.Import):
@@ -80,7 +85,9 @@ def test_all_lists_what_there_is(path: Path) -> None:
     assert [n for n in listed if not hasattr(module, n)] == []
     assert sorted(set(listed)) == sorted(listed)
     for name_ in public:
-        assert ast.get_docstring(next(n for n in ast.parse(path.read_text()).body if getattr(n, "name", "") == name_)), name_
+        assert ast.get_docstring(
+            next(n for n in ast.parse(path.read_text()).body if getattr(n, "name", "") == name_)
+        ), name_
 
 
 def modules_after(code: str) -> set[str]:

@@ -119,5 +119,12 @@ def test_every_class_that_a_page_uses_has_a_style() -> None:
 
 
 def test_public_names() -> None:
-    assert set(sagehand.pages.__all__) == {"IndexEntry", "crop_page", "data_uri", "decision_page", "index_page", "render"}
+    assert set(sagehand.pages.__all__) == {
+        "IndexEntry",
+        "crop_page",
+        "data_uri",
+        "decision_page",
+        "index_page",
+        "render",
+    }
     assert all(hasattr(sagehand.pages, name) for name in sagehand.pages.__all__)

@@ -13,7 +13,9 @@ from sagehand.settings import load_settings
 def test_each_layer_wins_over_the_one_before_and_says_so(tmp_path: Path) -> None:
     (tmp_path / "sagehand.toml").write_text('risk = 0.2\nthreads = 3\ncases = "a.cases"\n')
     resolved = load_settings(
-        directory=tmp_path, environment={"SAGEHAND_THREADS": "4", "SAGEHAND_RISK": "0.1"}, flags={"risk": 0.05, "crop": None}
+        directory=tmp_path,
+        environment={"SAGEHAND_THREADS": "4", "SAGEHAND_RISK": "0.1"},
+        flags={"risk": 0.05, "crop": None},
     )
     assert (resolved.settings.risk, resolved.settings.threads, resolved.settings.cases) == (0.05, 4, Path("a.cases"))
     assert {n: resolved.sources[n] for n in ("risk", "threads", "cases", "crop")} == {
@@ -36,7 +38,9 @@ def test_each_layer_wins_over_the_one_before_and_says_so(tmp_path: Path) -> None
         ('depth_unit = "cm"', {}, {}, ["'cm'", "'m', 'mm' or 'um'"]),
     ],
 )
-def test_bad_settings(tmp_path: Path, text: str, environment: dict[str, str], flags: dict[str, object], words: list[str]) -> None:
+def test_bad_settings(
+    tmp_path: Path, text: str, environment: dict[str, str], flags: dict[str, object], words: list[str]
+) -> None:
     (tmp_path / "sagehand.toml").write_text(text)
     with pytest.raises(SettingsError) as caught:
         load_settings(directory=tmp_path, environment=environment, flags=flags)

@@ -184,7 +184,7 @@ def test_what_goes_wrong_is_typed(status: int, body: Any, kind: type[VlmError], 
     [
         ({"Retry-After": "0.2"}, 0.2, 0.2),
         ({"Retry-After": "7", "retry-after-ms": "250"}, 0.25, 0.25),
-        ({"Retry-After": email.utils.formatdate(time.time() + 60, usegmt=True)}, 50, 61),
+        ({"Retry-After": "in a minute"}, 50, 61),
         ({"Retry-After": "-3"}, 0, 0),
         ({"Retry-After": "soon"}, None, None),
         ({"Retry-After": "nan"}, None, None),
@@ -192,6 +192,8 @@ def test_what_goes_wrong_is_typed(status: int, body: Any, kind: type[VlmError], 
     ],
 )
 def test_e03_retry_after_is_read(headers: dict[str, str], low: float | None, high: float | None) -> None:
+    if headers.get("Retry-After") == "in a minute":  # as a date, from when the test runs
+        headers = {"Retry-After": email.utils.formatdate(time.time() + 60, usegmt=True)}
     with canned((429, headers, b"{}")) as server:
         error = refusal(server.url)
     assert isinstance(error, RateLimited)

@@ -130,7 +130,6 @@ class OpenAiBackend:
         """The JSON object that the server answers with; ``body`` None asks with GET."""
         if timeout <= 0:
             raise DeadlineExceeded(f"no time is left to ask {self.base_url}")
-        import httpx
         import openai
 
         failure: VlmError
@@ -140,7 +139,8 @@ class OpenAiBackend:
                 if body is None:
                     return self._object((await client.models.with_raw_response.list(timeout=timeout)).content, path)
                 # by the client's plain `post`: its typed `create` walks through all messages, pictures and all
-                raw = await client.post(path, body=body, cast_to=httpx.Response, options={"timeout": timeout})
+                kind = openai.HttpxBinaryResponseContent
+                raw = await client.post(path, body=body, cast_to=kind, options={"timeout": timeout})
                 return self._object(raw.content, path)
         except TimeoutError:
             failure = self._late(timeout)
