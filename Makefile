@@ -14,7 +14,7 @@ ifeq ($(EXTRAS),all)
 TEST_EXTRAS := $(ALL_EXTRAS)
 PYTEST_ARGS ?= -n auto --dist loadgroup
 else
-TEST_EXTRAS := dev$(if $(EXTRAS),$(comma)$(EXTRAS))
+TEST_EXTRAS := dev,vlm$(if $(EXTRAS),$(comma)$(EXTRAS))
 PYTEST_ARGS ?= -n auto -m "not slow"
 endif
 

@@ -287,3 +287,73 @@ def test_pages_of_a_decision_of_a_folder_and_from_the_log(tmp_path: Path) -> Non
     assert sorted(p.name for p in (tmp_path / "all").iterdir()) == ["0001.html", "index.html"]
     with pytest.raises(InputError, match="cannot be written"):
         write_page(folder / "a.png" / "page.html", decision, hand.base, folder / "a.png")
+
+
+def test_what_holds_less_belief_than_a_guess_is_no_answer() -> None:
+    decision = predictor().predict(D0, Known(previous="a1", facts=("not one",)))
+    assert decision.abstained
+    assert decision.reason.startswith("cannot tell: the belief in 'a3' is 0.")
+    assert decision.proposed == "a3"
+
+
+def test_a_library_that_does_not_fit_the_cases_is_refused_or_told() -> None:
+    other = ActionLibrary.parse(
+        ACTIONS.replace("a1:", "b1:").replace("a2:", "b2:").replace("a3:", "b3:"), source="other.yaml"
+    )
+    with pytest.raises(InputError, match="none of the cases' next actions is in other.yaml: a1, a2, a3"):
+        predictor(library=other).predict(D0)
+    part = ActionLibrary.parse(
+        ACTIONS.replace("a3:", "b3:").replace("families: [f]", "families: [g]"), source="part.yaml"
+    )
+    warnings = predictor(library=part).predict(D0, Known(previous="a1")).warnings
+    assert any("part.yaml does not have: a3" in w for w in warnings)
+    assert any("families of the cases that part.yaml does not have: f" in w for w in warnings)
+
+
+@pytest.mark.parametrize(
+    ("remaining", "kept"),
+    [
+        (("a2", "a3"), ("a2", "a3")),
+        (("a3",), None),
+        (("a2", "a1"), None),
+        (("a2", "zap"), None),
+        ((), None),
+        (None, None),
+    ],
+)
+def test_what_remains_is_handed_on_only_where_it_fits(
+    remaining: tuple[str, ...] | None, kept: tuple[str, ...] | None
+) -> None:
+    said = Prediction("a2", None, None, remaining, False, None, None, (), "scripted")
+    library = ActionLibrary.parse(
+        ACTIONS.replace("[not closed, one]", "[not closed, one]").replace(
+            "effects: [two]", "effects: [two, not closed]"
+        ),
+        source="t",
+    )
+    hand = predictor(library=library, judge=ScriptedJudge({"predict": lambda question: said}))
+    decision = hand.predict(D0, Known(previous="a1"))
+    assert decision.next_action == "a2"
+    assert decision.remaining_actions == kept
+    assert any("what remains was left out" in w for w in decision.warnings) is (kept is None and remaining is not None)
+    if kept is not None:
+        assert decision.is_last is (len(kept) == 1)
+
+
+def test_end_leaves_nothing_to_do_whatever_is_said() -> None:
+    said = Prediction("end", None, None, ("a1", "a1"), True, None, None, (), "scripted")
+    decision = predictor(judge=ScriptedJudge({"predict": lambda question: said})).predict(D0, Known(previous="a3"))
+    assert (decision.next_action, decision.remaining_actions, decision.is_last, decision.end_state) == (
+        "end",
+        (),
+        False,
+        True,
+    )
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"previous": 5}, {"history": "a1"}, {"history": [1]}, {"facts": "closed"}, {"place": 3}]
+)
+def test_what_is_known_is_text(wrong: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match="not text|not a sequence of names"):
+        Known(**wrong)

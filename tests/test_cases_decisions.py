@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +14,7 @@ import pytest
 from sagehand.cases.base import CaseBase
 from sagehand.cases.case import CaseDraft
 from sagehand.embed import EmbedderIdentity
-from sagehand.errors import InputError, NoSuchCase
+from sagehand.errors import InputError, NoSuchCase, StoreBusy
 
 IDENTITY = EmbedderIdentity("hash", "r", 4, "p")
 VECTOR = np.array([1, 0, 0, 0], np.float32)
@@ -83,3 +86,33 @@ def test_the_calibration_is_kept_replaced_and_taken_out(base: CaseBase, file: Pa
         assert other.calibration() is None
     with pytest.raises(InputError, match="not plain JSON"):
         base.set_calibration({"threshold": float("inf")})
+
+
+def test_a_decision_waits_a_short_time_for_another_process(base: CaseBase, file: Path) -> None:
+    other = sqlite3.connect(file, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    start = time.monotonic()
+    with pytest.raises(StoreBusy, match=r"for over 0\.2 s"):
+        base.record_decision({"answer": 1}, wait=0.2)
+    assert 0.1 < time.monotonic() - start < 2
+    other.execute("ROLLBACK")
+    other.close()
+    assert base.record_decision({"answer": 1}) == 1
+
+
+def test_a_decision_waits_a_short_time_for_another_thread(base: CaseBase) -> None:
+    held, go = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with base._store.lock:
+            held.set()
+            go.wait(10)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    held.wait(10)
+    with pytest.raises(StoreBusy, match="another thread"):
+        base.record_decision({"answer": 1}, wait=0.1)
+    go.set()
+    thread.join()
+    assert base.record_decision({"answer": 1}) == 1

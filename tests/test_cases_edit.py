@@ -381,3 +381,43 @@ TestEditing = Editing.TestCase
 TestEditing.settings = settings(
     max_examples=15, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
 )
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("/etc/a.png", "absolute path"),
+        ("../a.png", "leads out of the folder"),
+        ("a/", "names a folder"),
+        ("2.png", "is taken by case"),
+        ("./2.png", "is taken by case"),
+    ],
+)
+def test_a_file_name_is_checked_as_an_import_does(base: CaseBase, name: str, said: str) -> None:
+    revision = base.revision
+    with pytest.raises(InputError, match=said):
+        base.correct(pixel_id(1), {"file_name": name})
+    assert base.revision == revision
+
+
+def test_a_file_name_may_stay_go_to_a_free_name_or_to_that_of_a_retired_case(base: CaseBase) -> None:
+    base.correct(pixel_id(1), {"file_name": "1.png", "place": "vise"})
+    base.retire(pixel_id(2))
+    for name in ("new/1.png", "2.png", None):
+        base.correct(pixel_id(1), {"file_name": name})
+    with pytest.raises(LabelError, match="leads out"):
+        base.correct(pixel_id(1), {"depth_file_name": "../d.png"})
+
+
+def test_what_changes_nothing_leaves_nothing_to_undo(base: CaseBase) -> None:
+    base.correct(pixel_id(1), {"place": "vise"})
+    revision = base.revision
+    base.correct(pixel_id(1), {"place": "vise"})
+    base.rename_device("phone", "a", "a")
+    base.rename_family("phone", "phone")
+    base.move_device("phone", "a", "phone")
+    base.rename_step("phone", "a", 1, "state 1")
+    base.move_step("phone", "a", 2, 2)
+    assert base.revision == revision
+    base.undo()
+    assert base.get(pixel_id(1)).place is None

@@ -29,6 +29,7 @@ from sagehand.errors import CaseConflict, CropMismatch, EmbedderMismatch, InputE
 from sagehand.picture import Box, Picture, load
 
 EMBEDDER = HashEmbedder()
+NAMES = {"family": "f", "device": "d"}
 
 
 class CountingEmbedder(HashEmbedder):
@@ -242,6 +243,34 @@ def test_what_was_undone_comes_back(folder: Path, base: CaseBase) -> None:
     assert import_folder(folder, base, EMBEDDER).added == 8
 
 
+def test_an_import_of_many_batches_is_undone_in_one_go_unless_something_came_in_between(
+    folder: Path, tmp_path: Path
+) -> None:
+    with CaseBase.create(tmp_path / "p.cases", embedder=EMBEDDER.identity) as base:
+        base.add(CaseDraft(b"x", "1" * 32, EMBEDDER.embed([np.zeros((8, 8, 3), np.uint8)])[0], NAMES))
+        import_folder(folder, base, EMBEDDER, batch=2)
+        assert len({entry.batch for entry in base.log(None)}) == 2
+        assert len(base.undo()) == 8
+        assert len(base) == 1
+
+        def meddle(done: int, total: int) -> None:
+            if done == 4:
+                with CaseBase.open(tmp_path / "p.cases") as other:
+                    other.correct("1" * 32, {"place": "vise"})
+
+        import_folder(folder, base, EMBEDDER, batch=2, on_progress=meddle)
+        assert [(len(base.undo()), len(base)) for _ in range(4)] == [(4, 5), (1, 5), (4, 1), (1, 0)]
+
+
+def test_a_run_that_wrote_nothing_does_not_join_what_came_before(base: CaseBase) -> None:
+    vectors = EMBEDDER.embed([np.full((8, 8, 3), n, np.uint8) for n in range(2)])
+    drafts = [CaseDraft(b"%d" % n, f"{n}" * 32, vectors[n], NAMES) for n in range(2)]
+    base.add(drafts[0])
+    base.add_many(drafts[:1], run="r")
+    base.add_many(drafts, run="r")
+    assert [entry.batch for entry in base.log(None)] == [2, 1]
+
+
 def test_depth_images_come_along(tmp_path: Path, base: CaseBase) -> None:
     rows = make(tmp_path, 2)
     ramp = np.linspace(400, 700, 24 * 32).reshape(24, 32).astype(np.uint16)
@@ -397,11 +426,11 @@ class FullBase(CaseBase):
 
     batches = 0
 
-    def add_many(self, drafts: Any) -> list[Case | CaseConflict]:
+    def add_many(self, drafts: Any, *, run: str | None = None) -> list[Case | CaseConflict]:
         self.batches += 1
         if self.batches == 2:
             raise StoreFull("the disk is full", hint="make room")
-        return super().add_many(drafts)
+        return super().add_many(drafts, run=run)
 
 
 def test_a_full_disk_says_what_is_kept_and_how_to_go_on(tmp_path: Path) -> None:
@@ -456,7 +485,7 @@ def test_the_phones(phones: Path, base: CaseBase) -> None:
 def test_a_draft_keeps_what_the_row_says(folder: Path, base: CaseBase, monkeypatch: pytest.MonkeyPatch) -> None:
     drafts: list[CaseDraft] = []
     add_many = base.add_many
-    monkeypatch.setattr(base, "add_many", lambda new: drafts.extend(new) or add_many(new))
+    monkeypatch.setattr(base, "add_many", lambda new, run: drafts.extend(new) or add_many(new, run=run))
     import_folder(folder, base, EMBEDDER, batch=3)
     assert [draft.row["file_name"] for draft in drafts] == [f"{i}.jpg" for i in range(8)]
     assert all(draft.box is None and draft.depth_image is None for draft in drafts)

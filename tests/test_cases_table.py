@@ -274,3 +274,10 @@ def test_the_labels_of_the_phones_are_all_read(phones: Path) -> None:
     assert len(found.rows) == 38
     assert found.problems == ()
     assert "".join(f"{row.text}\n" for row in found.rows).encode() == (phones / "metadata.jsonl").read_bytes()
+
+
+@pytest.mark.parametrize(("name", "text"), [("jsonl", ""), ("jsonl", "\n \n"), ("csv", "file_name,family\n\n")])
+def test_a_table_without_a_row_is_refused(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / f"metadata.{name}").write_text(text)
+    with pytest.raises(InputError, match="holds no row"):
+        read_table(tmp_path)

@@ -39,3 +39,21 @@ def test_nothing_is_left_of_a_write_that_was_stopped(
 def test_a_long_name_can_be_written(tmp_path: Path) -> None:
     write_whole(tmp_path / ("n" * 255), b"1")
     assert (tmp_path / ("n" * 255)).read_bytes() == b"1"
+
+
+@pytest.mark.parametrize(
+    ("there", "kind"), [(b"\xff\xd8\xff photo", "picture"), (b"families: [f]\n", "file of another kind")]
+)
+def test_a_file_of_another_kind_is_not_written_over(tmp_path: Path, there: bytes, kind: str) -> None:
+    path = tmp_path / "mine"
+    path.write_bytes(there)
+    with pytest.raises(InputError, match=f"is a {kind}, and is not written over"):
+        write_whole(path, b"<!doctype html><p>page")
+    assert path.read_bytes() == there
+
+
+def test_a_page_takes_the_place_of_a_page_and_of_an_empty_file(tmp_path: Path) -> None:
+    for name, there in (("a.html", b"<!DOCTYPE html>old"), ("b.html", b"")):
+        (tmp_path / name).write_bytes(there)
+        write_whole(tmp_path / name, b"<!doctype html>new")
+        assert (tmp_path / name).read_bytes() == b"<!doctype html>new"

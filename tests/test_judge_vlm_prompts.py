@@ -164,6 +164,22 @@ def test_what_is_no_prompt_is_named(tmp_path: Path) -> None:
         Prompts(tmp_path)
 
 
+@pytest.mark.parametrize("text", ["", " \n\t\n"])
+def test_an_empty_prompt_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "grade.md").write_text(text)
+    with pytest.raises(InputError, match=r"grade\.md: is empty"):
+        Prompts(tmp_path)
+
+
+def test_a_place_that_the_question_needs_is_not_left_out(tmp_path: Path) -> None:
+    (tmp_path / "predict.md").write_text("Which of $next_valid, $previous_valid, $class_valid? $actions")
+    with pytest.raises(InputError, match=r"predict\.md: leaves out \$remaining_valid, \$previous"):
+        Prompts(tmp_path)
+    (tmp_path / "predict.md").unlink()
+    (tmp_path / "query.md").write_text("Last: $previous")  # where it lies need not be told
+    assert Prompts(tmp_path)("query", previous="pry", place="p", family="f") == "Last: pry"
+
+
 def test_the_packaged_prompts_are_the_files_that_are_there() -> None:
     assert set(Prompts().names) == {path.stem for path in FOLDER.glob("*.md")}
     for path in FOLDER.glob("*.md"):

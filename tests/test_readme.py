@@ -21,7 +21,7 @@ COMMANDS = [
     for kind, text in BLOCKS
     if kind == "sh"
     for line in text.splitlines()
-    if line.startswith(".venv/bin/sagehand ")
+    if line.startswith(".venv/bin/sagehand ") and "MODEL" not in line and not line.endswith("\\")
 ]
 
 
@@ -52,7 +52,7 @@ def test_every_command_runs_in_the_order_of_the_readme(place: Path, capsys: pyte
 def test_the_commands_with_a_model_run_against_a_server(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("openai", reason="the vlm extra is not installed")
     joined = README.replace("\\\n", " ")
-    lines = [line for line in joined.splitlines() if line.startswith("sagehand ")]
+    lines = [line for line in joined.splitlines() if line.startswith(".venv/bin/sagehand ") and "MODEL" in line]
     assert [shlex.split(line)[1] for line in lines] == ["vlm", "predict", "crop"]
     main(["cases", "import", "photos", "--into", "cell.cases"])
     with stand_in(dialect="ollama", see="square", boxes="0-1000") as url:

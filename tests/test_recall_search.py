@@ -12,14 +12,15 @@ import pytest
 
 from builders import base_of, draft, near, unit
 from sagehand.cases import Index
-from sagehand.errors import InputError, JudgeError, Malformed, NoSuchCase, Truncated
+from sagehand.cli.ask import search_params
+from sagehand.errors import InputError, JudgeError, Malformed, NoSuchCase, Refused, Truncated, Unreachable, VlmError
 from sagehand.judge.calibration import learn
 from sagehand.judge.cost import Cost
 from sagehand.judge.perceptual import PerceptualJudge
 from sagehand.judge.questions import BoolGrade, Candidate, Comparison, Expansion, Grade, LeafScore, Query
 from sagehand.judge.scripted import ScriptedJudge
 from sagehand.recall.rank import rank
-from sagehand.recall.search import SearchParams, SearchResult, search
+from sagehand.recall.search import PAPER, SearchParams, SearchResult, search
 from search_cases import (
     INDEX,
     QUERY,
@@ -82,7 +83,8 @@ def test_a_full_search_asks_once_and_each_picture_leaf_expansion_and_pair(faithf
     assert result.case is not None
     assert result.case.case.id == next(iter(best))
     assert (
-        result.reason == "graded 9, the highest of 48 pictures of 4 devices, like 2 more, and chosen by comparing them"
+        result.reason
+        == "graded 9, the highest of 48 pictures of 4 devices, like 2 more, and chosen among them pair by pair"
     )
     assert len(result.trace.questions) == sum(expected.values())
 
@@ -362,10 +364,10 @@ def test_an_error_that_is_not_of_one_question_ends_the_search(faithful: bool) ->
 @pytest.mark.parametrize(
     ("bad", "text"),
     [
-        ({"n": 0}, "n of the search is 0; valid: 1 or more"),
+        ({"n": 0}, "n of the search is 0; valid: 1 to 10000"),
         ({"leaves": 4, "most_leaves": 3}, "most_leaves of the search is 3; valid: 4 or more"),
         ({"min_grade": 11}, "min_grade of the search is 11; valid: 0 to 10"),
-        ({"concurrency": 0}, "concurrency of the search is 0; valid: 1 or more"),
+        ({"concurrency": 0}, "concurrency of the search is 0; valid: 1 to 1000"),
         ({"images_per_step": 0}, "images_per_step of the search is 0; valid: 1 or more"),
         ({"seconds": float("nan")}, "seconds of the search is nan; valid: 0 or more"),
         ({"calls": -1}, "calls of the search is -1; valid: 0 or more"),
@@ -448,3 +450,66 @@ def test_the_perceptual_judge_searches_without_a_vlm() -> None:
         assert INDEX.ids[row] not in {i.candidate.case.id for leaf in results[0].trace.leaves for i in leaf.images}
         right += results[0].case is not None and results[0].case.case.device == INDEX.cases[row].device
     assert right >= 5
+
+
+def failing(*errors: VlmError | None) -> tuple[ScriptedJudge, list[VlmError | None]]:
+    """Grades 0, but for these errors in turn; and the errors that are left."""
+    left = list(errors)
+    grade_0 = graded({})
+
+    def grade(query: Query, candidate: Candidate) -> Grade:
+        if left and (error := left.pop(0)) is not None:
+            raise error
+        return grade_0(query, candidate)
+
+    return scripted(grade=grade), left
+
+
+@pytest.mark.parametrize("status", [401, 402, 403, 404])
+def test_a_refusal_for_good_ends_the_asking(status: int) -> None:
+    def refuses(query: Query, candidate: Candidate) -> BoolGrade:
+        raise Refused(f"http://h/v1 answered {status}", status=status)
+
+    judge = scripted(bool_grade=refuses)
+    result = find(judge)
+    assert judge.asked == ["bool_grade"]
+    assert (result.verified, result.case) == (False, RANKING.candidates[0])
+    assert f"no more is asked after Refused: http://h/v1 answered {status}" in result.reason
+    assert result.trace.limits.ran_out is not None
+
+
+def test_a_refusal_of_one_request_does_not_end_it() -> None:
+    judge, _ = failing(Refused("answered 400", status=400), Refused("a filter"))
+    assert find(judge).trace.limits.ran_out is None
+
+
+@pytest.mark.parametrize("concurrency", [1, 2])
+def test_no_server_three_times_in_a_row_ends_the_asking(concurrency: int) -> None:
+    down = Unreachable("no connection")
+    judge, _ = failing(*[down] * 99)
+    result = find(judge, replace(THREE, concurrency=concurrency))
+    assert judge.asked.count("grade") <= 3 + concurrency - 1
+    assert result.trace.limits.ran_out == "no more is asked after Unreachable: no connection"
+
+
+def test_a_server_that_comes_back_is_asked_on() -> None:
+    down = Unreachable("no connection")
+    judge, left = failing(down, down, None, down, down, None)
+    assert find(judge, replace(THREE, concurrency=1)).trace.limits.ran_out is None
+    assert left == []
+
+
+@pytest.mark.parametrize(("name", "most"), [("n", 10_000), ("concurrency", 1000)])
+def test_what_would_exhaust_the_machine_is_refused(name: str, most: int) -> None:
+    SearchParams(**{name: most})  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=f"{name} of the search is {most + 1}; valid: 1 to {most}"):
+        SearchParams(**{name: most + 1})  # type: ignore[arg-type]
+
+
+def test_faithful_on_the_command_line_is_the_papers_own_parameters() -> None:
+    assert search_params((), True, 7) == replace(PAPER, concurrency=7)
+    assert search_params(["faithful=on"], False, 32) == PAPER
+    assert search_params(["both-orders=on"], True, 32) == replace(PAPER, both_orders=True)
+    assert search_params((), False, 32) == SearchParams()
+    with pytest.raises(InputError, match="valid: 1 to 1000"):
+        search_params(["concurrency=100000"], False, 7)

@@ -193,10 +193,10 @@ def test_a_question_without_pictures_is_plain_text_s09() -> None:
     assert all(isinstance(m["content"], str) for m in backend.requests[0].messages)
 
 
-def test_a_cut_reply_doubles_the_cap_once_and_says_nothing_s21() -> None:
+def test_a_cut_reply_doubles_the_cap_once_and_a_second_cut_ends_it_s21() -> None:
     answer, backend = ask([CUT, CUT, CUT, CUT])
     assert isinstance(answer, Truncated)
-    assert [r.max_tokens for r in backend.requests] == [100, 200, 200, 200]
+    assert [r.max_tokens for r in backend.requests] == [100, 200]
     assert len({str(r.messages) for r in backend.requests}) == 1
 
 
@@ -205,6 +205,9 @@ def test_a_doubled_cap_beyond_the_models_length_is_taken_back_s21() -> None:
     answer, backend = ask([CUT, too_long, GOOD])
     assert [r.max_tokens for r in backend.requests] == [100, 200, 100]
     assert answer.tool == GOOD
+    answer, backend = ask([CUT, too_long, CUT, GOOD])
+    assert isinstance(answer, Truncated)
+    assert len(backend.requests) == 3
 
 
 def test_blanks_to_the_limit_change_the_sampling_once_and_are_counted_s22() -> None:

@@ -8,6 +8,7 @@ from sagehand.action.decision import Known
 from sagehand.action.guard import Verdicts, repeats
 from sagehand.judge.domain import Domain
 from sagehand.judge.model import most_believed
+from sagehand.judge.perceptual import PERCEPTUAL
 from sagehand.judge.questions import Prediction
 from sagehand.judge.risk import Certificate
 from sagehand.recall.rank import Ranking
@@ -60,8 +61,13 @@ def why_abstain(
         return f"the judge answered {action!r}, which is not a valid action here"
     if repeats(known.history or (), action, REPEAT_LIMIT) or repeats(before, action, REPEAT_LIMIT):
         return f"{action!r} would come {REPEAT_LIMIT} times in a row: it does not seem to bring the device on"
-    if certificate is not None:
-        return _too_risky(certificate, action, ranking.actions if ranking else None)
+    if certificate is not None and (why := _too_risky(certificate, action, ranking.actions if ranking else None)):
+        return why
+    if ranking is not None and prediction.by == PERCEPTUAL and ranking.actions[action] < 1 / (len(verdicts.valid) + 1):
+        return (
+            f"cannot tell: the belief in {action!r} is {ranking.actions[action]:.2f}, less than guessing among the "
+            f"{len(verdicts.valid)} allowed actions or none would give"
+        )
     return None
 
 

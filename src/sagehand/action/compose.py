@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from sagehand.action.decision import Decision, Known
-from sagehand.action.guard import Verdicts
+from sagehand.action.guard import Verdicts, check_actions, know
 from sagehand.action.library import END, ActionLibrary
 from sagehand.action.methods import Answered, Asking
 from sagehand.cases import Index
@@ -75,6 +76,7 @@ def compose(asking: Asking, answered: Answered, prediction: Prediction, why: str
     action = prediction.next_action if why is None else None
     spec = library.actions.get(action) if library and action else None
     end = library.end if library else END
+    remaining, is_last, slips = _what_remains(action, prediction, library, end)
     lead = prediction.case
     shown = list(ranking.first(_SHOWN)) if ranking else []
     if lead is not None and all(c.case.id != lead.case.id for c in shown):
@@ -87,8 +89,8 @@ def compose(asking: Asking, answered: Answered, prediction: Prediction, why: str
         valid_actions=grounds.verdicts.valid,
         ruled_out=grounds.verdicts.ruled_out,
         previous_action=known.last or prediction.previous_action,
-        remaining_actions=prediction.remaining_actions if action else None,
-        is_last=prediction.is_last if action else None,
+        remaining_actions=remaining,
+        is_last=is_last,
         end_state=action == end if action else None,
         device_class=known.family or prediction.device_class,
         device_classes=ranking.classes if ranking else {},
@@ -101,7 +103,7 @@ def compose(asking: Asking, answered: Answered, prediction: Prediction, why: str
         method=asking.method,
         judge=prediction.by,
         evidence=tuple(f.text[:1].upper() + f.text[1:] for f in prediction.findings),
-        warnings=(*grounds.warnings, *answered.warnings, *_warnings(grounds)),
+        warnings=(*grounds.warnings, *answered.warnings, *slips, *_warnings(grounds)),
         known=known,
         query=grounds.query,
         base=grounds.base,
@@ -117,6 +119,38 @@ def compose(asking: Asking, answered: Answered, prediction: Prediction, why: str
         failure=_failure_doc(answered.failure),
         ranking=ranking,
     )
+
+
+def _what_remains(
+    action: str | None, prediction: Prediction, library: ActionLibrary | None, end: str | None
+) -> tuple[tuple[str, ...] | None, bool | None, list[str]]:
+    """What is left to do and whether the action is the last one, handed on only where they fit the action and the guard."""
+    if action is None:
+        return None, None, []
+    if action == end:
+        return (), False, []
+    remaining = prediction.remaining_actions
+    if remaining is None:
+        return None, prediction.is_last, []
+    why = _against(remaining, action, library)
+    if why is not None:
+        return None, None, [f"what remains was left out: {why}"]
+    last = len([a for a in remaining if a != end]) == 1
+    return remaining, last, []
+
+
+def _against(remaining: tuple[str, ...], action: str, library: ActionLibrary | None) -> str | None:
+    if remaining[:1] != (action,):
+        return f"it does not begin with {action!r}"
+    if library is None:
+        return None
+    for before, after in itertools.pairwise(remaining):
+        if before not in library.actions or after not in library.actions:
+            return f"{before if before not in library.actions else after!r} is not in the action library"
+        ruled_out = check_actions(library, know(library, previous=before)).ruled_out
+        if after in ruled_out:
+            return f"{after!r} cannot follow {before!r}: {ruled_out[after]}"
+    return None
 
 
 def query_doc(seen: Picture, box: Box | None) -> dict[str, Any]:

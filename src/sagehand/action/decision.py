@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from sagehand.cases import NOTHING_DONE
+from sagehand.errors import InputError
 from sagehand.judge.cost import FREE, Cost
 from sagehand.judge.questions import Candidate
 from sagehand.judge.risk import Certificate
@@ -41,6 +42,13 @@ class Known:
     object_id: str | None = None
 
     def __post_init__(self) -> None:
+        for name in ("previous", "family", "place", "object_id"):
+            if not isinstance(getattr(self, name), str | None):
+                raise InputError(f"{name} is {getattr(self, name)!r}, not text", hint="give its name, or None")
+        for name in ("history", "facts"):
+            value = getattr(self, name)
+            if isinstance(value, str) or not all(isinstance(item, str) for item in value or ()):
+                raise InputError(f"{name} is {value!r}, not a sequence of names", hint="as in ('pry', 'unscrew')")
         # one spelling for what looks the same, as in labels and action names
         for name in ("previous", "family", "place"):
             value = getattr(self, name)

@@ -39,7 +39,7 @@ METHODS = ("single", "guided", "zero-shot")
 _N = TypeVar("_N", int, float)
 _SHOWN = 5
 _SEARCH_SHARE = 0.7
-"""Share of a deadline that the search may use: the prediction, a call of about twice a grading's time, comes after it."""
+"""Share of a deadline, and of the tokens, that the search may use: the prediction, about twice a grading, comes after it."""
 _PREDICT_CALLS = 2
 """Calls of a budget that are kept for the prediction: one, and one more if its reply is not valid."""
 
@@ -232,7 +232,7 @@ def _search_limits(budget: Budget | None) -> tuple[float | None, int | None, int
     return (
         _SEARCH_SHARE * seconds if math.isfinite(seconds) else None,
         None if budget.calls is None else max(budget.calls - spent.calls - _PREDICT_CALLS, 0),
-        None if budget.tokens is None else max(budget.tokens - spent.prompt - spent.completion, 0),
+        None if budget.tokens is None else int(_SEARCH_SHARE * max(budget.tokens - spent.prompt - spent.completion, 0)),
     )
 
 
@@ -243,6 +243,13 @@ def _less(first: _N | None, second: _N | None) -> _N | None:
 
 def _search_warnings(found: SearchResult) -> tuple[str, ...]:
     warnings = list(found.trace.suspicions)
+    images = [image for leaf in found.trace.leaves for image in leaf.images]
+    lost = [image for image in images if image.grade is None and image.error is not None]
+    if lost:
+        warnings.append(f"{len(lost)} of {len(images)} pictures could not be graded: {lost[0].error}")
+    tie = found.trace.tie
+    if tie is not None and all(pair.settled == "rank" for pair in tie.pairs):
+        warnings.append(f"{len(tie.tied)} pictures have the highest grade, and the rank decided between them")
     if found.case is None:
         warnings.insert(0, f"no case was found ({found.reason}): the model answers from the picture alone")
     elif not found.verified:

@@ -42,4 +42,24 @@ def possible(library: ActionLibrary | None, index: Index, known: Known) -> tuple
         facts=known.facts,
         previous_failed=known.previous_failed,
     )
-    return check_actions(library, knowledge, family=known.family), list(knowledge.notes)
+    return check_actions(library, knowledge, family=known.family), [*knowledge.notes, *_misfits(library, index)]
+
+
+def _misfits(library: ActionLibrary, index: Index) -> list[str]:
+    """Names of the cases that the library does not know: their cases cannot speak."""
+    warnings = []
+    labels = index.codes("next_action")[1]
+    strange = [name for name in labels if name not in library.actions]
+    if strange and len(strange) == len([n for n in labels if n != library.end]):
+        raise InputError(
+            f"none of the cases' next actions is in {library.source}: {', '.join(sorted(strange)[:5])}",
+            hint="name the action library of this case base",
+        )
+    if strange:
+        warnings.append(
+            f"next actions of the cases that {library.source} does not have: {', '.join(sorted(strange)[:5])}"
+        )
+    families = [name for name in index.codes("family")[1] if name not in library.families]
+    if families:
+        warnings.append(f"families of the cases that {library.source} does not have: {', '.join(sorted(families)[:5])}")
+    return warnings

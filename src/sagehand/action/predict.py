@@ -21,7 +21,7 @@ from sagehand.action.methods import METHODS, Asking, answer, reason_against
 from sagehand.action.possible import possible
 from sagehand.cases import CaseBase, Index
 from sagehand.embed import Embedder, get_embedder
-from sagehand.errors import InputError, NeedsVlm, ReadOnlyCaseBase, StoreBusy, StoreFull, UnknownName
+from sagehand.errors import InputError, NeedsVlm, StoreError, UnknownName
 from sagehand.judge.calibration import Calibration
 from sagehand.judge.domain import Domain, in_domain
 from sagehand.judge.perceptual import PerceptualJudge
@@ -29,6 +29,7 @@ from sagehand.judge.questions import Judge, Query
 from sagehand.judge.risk import Certificate, certify
 from sagehand.picture import Box, Picture, load, to_jpeg
 from sagehand.recall.crop import TURNS, cropper
+from sagehand.recall.crop_trace import CropResult
 from sagehand.recall.params import SearchParams
 from sagehand.recall.rank import Ranking, rank
 
@@ -251,12 +252,18 @@ class Predictor:
         if strategy in TURNS and judge is perceptual:
             warnings.append(f"the crop {strategy!r} is made for a VLM; the perceptual judge crops here")
         # what stands out is no question to a model: the cases were cut by the perceptual judge, too
-        crop = cropper(strategy, judge if strategy in TURNS else perceptual)
+        results: list[CropResult] = []
+        crop = cropper(strategy, judge if strategy in TURNS else perceptual, on_result=results.append)
         if crop is None:
             return None
         cut = crop(seen, {"box": box})
+        if results[0].error is not None:
+            warnings.append(
+                f"the crop {strategy!r} failed ({results[0].reason}): compared with cases that are cut by it"
+            )
+        elif cut is None:
+            warnings.append(f"the crop {strategy!r} left the whole picture: {results[0].reason}")
         if cut is None:
-            warnings.append(f"the crop {self._base_facts['crop']!r} found no box; the whole picture is used")
             return None
         return seen.crop(cut)
 
@@ -291,7 +298,7 @@ class Predictor:
                 doc = replace(decision, seconds=clock.total(), timings=clock.parts).to_dict()
                 try:
                     number = self.base.record_decision(doc, vector=query.vector, thumbnail=thumbnail)
-                except (ReadOnlyCaseBase, StoreBusy, StoreFull) as error:
+                except StoreError as error:
                     warnings = (*warnings, f"the decision was not logged: {error.message}")
         return replace(decision, decision=number, warnings=warnings, seconds=clock.total(), timings=dict(clock.parts))
 

@@ -10,7 +10,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -23,7 +22,8 @@ from sagehand.cases import decisions, edit, history, write
 from sagehand.cases.case import Case, CaseDraft
 from sagehand.cases.history import LogEntry
 from sagehand.cases.reader import Reader
-from sagehand.cases.records import dump
+from sagehand.cases.records import dump, read_object
+from sagehand.cases.sqlite_errors import Damaged
 from sagehand.cases.store import Store
 from sagehand.errors import CaseConflict, InputError
 
@@ -95,8 +95,12 @@ class CaseBase(Reader):
             raise result
         return result
 
-    def add_many(self, drafts: Iterable[CaseDraft]) -> list[Case | CaseConflict]:
+    def add_many(self, drafts: Iterable[CaseDraft], *, run: str | None = None) -> list[Case | CaseConflict]:
         """Add cases in one transaction and one batch.
+
+        Args:
+            drafts: The cases.
+            run: A token that several calls share: they are undone together as long as nothing was written in between.
 
         Returns:
             For each draft the case, or the conflict that kept it out while the rest was written.
@@ -109,12 +113,15 @@ class CaseBase(Reader):
         results: list[Case | CaseConflict] = []
         with self._write() as connection:
             self.require(identity)  # it may have been embedded anew since the drafts were made
-            batch = history.Batch(connection, "add")
+            batch = history.Batch(connection, "add", goes_on=self._runs.get(run) if run is not None else None)
             for new in prepared:
                 try:
                     results.append(write.insert(batch, new))
                 except CaseConflict as conflict:
                     results.append(conflict)
+        # after the commit: only then is the number ours
+        if run is not None and not all(isinstance(result, CaseConflict) for result in results):
+            self._runs = {run: batch.number}
         return results
 
     def correct(
@@ -125,7 +132,7 @@ class CaseBase(Reader):
         reason: str = "",
         check: Callable[[Mapping[str, Any]], None] | None = None,
     ) -> Case:
-        """Change the label of a case.
+        """Change the label of a case. What changes nothing is not written, and leaves nothing to undo.
 
         Args:
             case_id: The case.
@@ -136,6 +143,7 @@ class CaseBase(Reader):
 
         Raises:
             LabelError: A value is not valid, or a key looks like a misspelt one.
+            InputError: The file name leads out of a folder, or another case has it.
             NoSuchCase: There is no such case.
         """
         with self._write() as connection:
@@ -213,13 +221,21 @@ class CaseBase(Reader):
             return write.reembed(connection, identity, computed, crop)
 
     def calibration(self) -> dict[str, Any] | None:
-        """What was learnt from the base's similarities, or None."""
+        """What was learnt from the base's similarities, or None; one that is damaged is as good as missing."""
         text = self.calibration_text()
-        return None if text is None else dict(json.loads(text))
+        return None if text is None else read_object(text, "the calibration")
 
     def calibration_text(self) -> str | None:
         """The same as it is stored: cheap to compare, for callers that keep what they made of it."""
-        return self._meta("calibration")
+        text = self._meta("calibration")
+        if text is None or text == self._sound_calibration:
+            return text
+        try:
+            read_object(text, "the calibration")
+        except Damaged:
+            return None
+        self._sound_calibration = text
+        return text
 
     def set_calibration(self, doc: Mapping[str, Any] | None) -> None:
         """Keep a calibration (None takes it out). It should carry the revision at which it was learnt."""
@@ -230,7 +246,12 @@ class CaseBase(Reader):
                 connection.execute("INSERT INTO meta VALUES ('calibration', ?)", (text,))
 
     def record_decision(
-        self, doc: Mapping[str, Any], *, vector: NDArray[np.float32] | None = None, thumbnail: bytes | None = None
+        self,
+        doc: Mapping[str, Any],
+        *,
+        vector: NDArray[np.float32] | None = None,
+        thumbnail: bytes | None = None,
+        wait: float = 1.0,
     ) -> int:
         """Append a decision to the log, durably.
 
@@ -238,11 +259,15 @@ class CaseBase(Reader):
             doc: Plain JSON; its ``object_id`` can be asked for later.
             vector: The query's embedding, shape (d,).
             thumbnail: A small picture of the query.
+            wait: How long to wait for the write lock [s]: whoever decides must not stand still for the log.
 
         Returns:
             The decision's number.
+
+        Raises:
+            StoreBusy: The lock was not to be had in that time.
         """
-        with self._store.writing() as connection:
+        with self._store.writing(wait) as connection:
             return decisions.append(connection, doc, vector, thumbnail)
 
     def decisions(self, *, limit: int | None = 20, object_id: str | None = None) -> list[dict[str, Any]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -12,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sagehand.cases.history import last_seq
-from sagehand.cases.records import dump
+from sagehand.cases.records import dump, read_object
 from sagehand.cases.vectors import to_blob
 from sagehand.errors import InputError, NoSuchCase
 
@@ -96,4 +95,4 @@ def _found(connection: sqlite3.Connection, number: int, columns: str) -> tuple[A
 
 def _document(row: tuple[Any, ...]) -> dict[str, Any]:
     number, time, revision, doc = row
-    return {**json.loads(doc), "decision": number, "time": time, "base_revision": revision}
+    return {**read_object(doc, f"decision {number}"), "decision": number, "time": time, "base_revision": revision}

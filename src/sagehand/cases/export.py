@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from sagehand.cases.case import ROW_FIELDS
 from sagehand.cases.table import LIST_COLUMNS, path_problem
-from sagehand.errors import InputError, StoreFull
+from sagehand.errors import InputError, StoreError, StoreFull
 
 if TYPE_CHECKING:
     from sagehand.cases.base import CaseBase
@@ -69,6 +69,8 @@ class ExportReport:
     """Rows that are not the very line they came from: corrected, renamed, from no file, or written as CSV."""
     renamed: tuple[RenamedFile, ...]
     """Files whose name was taken by another case, or cannot lie in the folder."""
+    left_out: tuple[str, ...] = ()
+    """Cases whose row or picture is damaged, with what is wrong."""
 
     def to_dict(self) -> dict[str, Any]:
         """The report as plain data, for JSON."""
@@ -103,7 +105,7 @@ def export_folder(
         target.absolute().parent.mkdir(parents=True, exist_ok=True)
         draft = target.absolute().with_name(f".{target.name}.{secrets.token_hex(4)}.part")
         draft.mkdir()
-        report = _Writing(base, draft, str(folder)).write(_in_order(base, where), format)
+        report = _Writing(base, draft, str(folder)).write(*base.readable_cases(where), format)
         os.rename(draft, target.absolute())  # replaces an empty folder, and only that
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
@@ -128,8 +130,16 @@ class _Writing:
         self._renamed: list[RenamedFile] = []
         self._rewritten = self._depth_images = 0
 
-    def write(self, cases: Iterable[Case], format: Literal["jsonl", "csv"]) -> ExportReport:
-        rows = [self._case(case) for case in cases]
+    def write(self, cases: Iterable[Case], damaged: Iterable[str], format: Literal["jsonl", "csv"]) -> ExportReport:
+        left_out = [f"case {case_id}: its row is damaged" for case_id in damaged]
+        rows = []
+        for case in cases:
+            try:
+                rows.append(self._case(case))
+            except StoreError as error:
+                if error.retryable:
+                    raise
+                left_out.append(f"case {case.id}: {error.message}")
         if format == "csv":
             (self._root / "metadata.csv").write_text(_as_csv([row for row, _ in rows]), encoding="utf-8", newline="")
         else:
@@ -137,7 +147,9 @@ class _Writing:
             text = "".join(f"{line}\n" for line in lines)
             (self._root / "metadata.jsonl").write_text(text, encoding="utf-8", newline="")
         anew = len(rows) if format == "csv" else sum(line is None for _, line in rows)
-        return ExportReport(self._shown, format, len(rows), self._depth_images, anew, tuple(self._renamed))
+        return ExportReport(
+            self._shown, format, len(rows), self._depth_images, anew, tuple(self._renamed), tuple(left_out)
+        )
 
     def _case(self, case: Case) -> tuple[dict[str, Any], str | None]:
         """Write the files of a case; returns its row, and the line it came from if that still holds."""
@@ -241,11 +253,3 @@ def _joins(items: list[Any]) -> bool:
     """Whether a list of names can be written as ``a;b``."""
     plain = all(isinstance(item, str) and item and item == item.strip() and ";" not in item for item in items)
     return bool(items) and plain and not items[0].startswith("[")
-
-
-def _in_order(base: CaseBase, where: Where | None) -> list[Case]:
-    """The cases in the order in which they came in: the order of the rows that they were imported from."""
-    came_in: dict[str | None, int] = {}
-    for entry in reversed(base.log(None)):
-        came_in.setdefault(entry.case_id, len(came_in))
-    return sorted(base.cases(where), key=lambda case: came_in.get(case.id, len(came_in)))

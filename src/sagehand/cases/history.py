@@ -5,14 +5,14 @@ Nothing is ever taken out: undo writes what it reverts as a new batch, so that a
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from sagehand.cases.records import State, dump, read_state, write_state
+from sagehand.cases.records import State, dump, read_object, read_state, write_state
+from sagehand.cases.sqlite_errors import Damaged
 from sagehand.errors import StoreError
 
 __all__ = ["Batch", "DeclaredStep", "LogEntry", "as_of", "last_seq", "read_log", "undo_batches"]
@@ -61,14 +61,20 @@ class Batch:
         operation: What is done.
         reason: Why.
         undoes: The batch that this one reverts.
+        goes_on: A batch that this one belongs to, so that the two are undone together, if nothing came in between.
     """
 
     def __init__(
-        self, connection: sqlite3.Connection, operation: str, reason: str = "", undoes: int | None = None
+        self,
+        connection: sqlite3.Connection,
+        operation: str,
+        reason: str = "",
+        undoes: int | None = None,
+        goes_on: int | None = None,
     ) -> None:
         self.connection, self.operation, self.reason, self.undoes = connection, operation, reason, undoes
         last = connection.execute("SELECT max(batch) FROM history").fetchone()[0]
-        self.number = (last or 0) + 1
+        self.number = last if last is not None and last == goes_on else (last or 0) + 1
         self.time = datetime.now(UTC).isoformat(timespec="milliseconds")
 
     def change_case(
@@ -112,9 +118,11 @@ def read_log(connection: sqlite3.Connection, *, limit: int | None = None, batch:
         f"FROM history {which} ORDER BY seq DESC LIMIT ?"
     )
     rows = connection.execute(sql, [*values, -1 if limit is None else limit]).fetchall()
-    return [
-        LogEntry(*row[:5], *(None if doc is None else json.loads(doc) for doc in row[5:7]), *row[7:]) for row in rows
-    ]
+    return [LogEntry(*row[:5], *(_doc(doc, row[0]) for doc in row[5:7]), *row[7:]) for row in rows]
+
+
+def _doc(text: str | None, seq: int) -> dict[str, Any] | None:
+    return None if text is None else read_object(text, f"change {seq} of the history")
 
 
 def undo_batches(connection: sqlite3.Connection, steps: int) -> list[LogEntry]:
@@ -159,7 +167,10 @@ def _undo(connection: sqlite3.Connection, number: int) -> list[LogEntry]:
 
 
 def _declared(doc: dict[str, Any] | None) -> list[DeclaredStep]:
-    return [(family, device, step, name) for family, device, step, name in (doc or {"steps": []})["steps"]]
+    try:
+        return [(family, device, step, name) for family, device, step, name in (doc or {"steps": []})["steps"]]
+    except (KeyError, TypeError, ValueError) as error:
+        raise Damaged("a change of steps in the history is not complete") from error
 
 
 def as_of(connection: sqlite3.Connection, revision: int) -> dict[str, dict[str, Any]]:
@@ -168,5 +179,5 @@ def as_of(connection: sqlite3.Connection, revision: int) -> dict[str, dict[str, 
         "SELECT case_id, after FROM history WHERE seq IN "
         "(SELECT max(seq) FROM history WHERE seq <= ? AND case_id IS NOT NULL GROUP BY case_id)"
     )
-    states = ((case_id, json.loads(after)) for case_id, after in connection.execute(sql, (revision,)))
-    return {case_id: state["row"] for case_id, state in states if not state["retired"]}
+    states = {case_id: State.from_json(after) for case_id, after in connection.execute(sql, (revision,))}
+    return {case_id: state.row for case_id, state in states.items() if not state.retired}

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import hashlib
+import secrets
 import stat
 import time
 import unicodedata
@@ -184,6 +185,7 @@ class Writer:
 
     def __init__(self, base: CaseBase, batch: int, total: int, on_progress: Callable[[int, int], None] | None) -> None:
         self._base, self._batch, self._total, self._on_progress = base, batch, total, on_progress
+        self._run = secrets.token_hex(8)  # one import is undone in one go
         self._pending: list[Ready] = []
         self._pending_bytes = 0
         self._last_write = time.monotonic()
@@ -209,7 +211,7 @@ class Writer:
         pending, self._pending, self._pending_bytes = self._pending, [], 0
         if pending:
             try:
-                results = self._base.add_many([ready.draft for ready in pending])
+                results = self._base.add_many([ready.draft for ready in pending], run=self._run)
             except StoreError as error:
                 if self.added:
                     kept = f"{self.added} cases before it are kept; run the import again to go on"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from pathlib import Path
 from types import TracebackType
@@ -11,16 +10,17 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from sagehand.cases import history, write
+from sagehand.cases import check, history, write
 from sagehand.cases.case import Case, DepthUnit, Hit, Where
 from sagehand.cases.follow import IndexFollower
 from sagehand.cases.history import LogEntry
 from sagehand.cases.index import Index
-from sagehand.cases.records import State, read_state, records_since
+from sagehand.cases.records import State, read_object, read_state, records_since
 from sagehand.cases.shelf import Shelf
+from sagehand.cases.sqlite_errors import Damaged, translated
 from sagehand.cases.store import Store
 from sagehand.cases.tree import Tree, grow_tree
-from sagehand.errors import CropMismatch, EmbedderMismatch, StoreError
+from sagehand.errors import CropMismatch, EmbedderMismatch, InputError, StoreError
 
 if TYPE_CHECKING:
     from sagehand.embed import EmbedderIdentity
@@ -33,12 +33,14 @@ class Reader:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._shelf = Shelf()
+        self._shelf = Shelf(store.name)
         self._follower: IndexFollower | None = None
         self._index: Index | None = None
         self._tree: Tree | None = None
         self._seen_seq, self._seen_version, self._stale = 0, -1, True
         self._identity: tuple[str, EmbedderIdentity] | None = None
+        self._sound_calibration: str | None = None
+        self._runs: dict[str, int] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -81,7 +83,11 @@ class Reader:
         if self._identity is None or self._identity[0] != text:
             from sagehand.embed import EmbedderIdentity
 
-            self._identity = (text, EmbedderIdentity.from_dict(json.loads(text)))
+            with translated(self._store.name):
+                try:
+                    self._identity = (text, EmbedderIdentity.from_dict(read_object(text, "the embedder's name")))
+                except InputError as error:
+                    raise Damaged(error.message) from error
         return self._identity[1]
 
     @property
@@ -135,6 +141,22 @@ class Reader:
         with self._store.lock:
             self._follow()
             return self._shelf.cases(where or Where(), retired=retired)
+
+    def readable_cases(self, where: Where | None = None) -> tuple[list[Case], list[str]]:
+        """What can still be read of a damaged base.
+
+        Args:
+            where: Which; None for all.
+
+        Returns:
+            The active cases that match, in the order in which they came in, and the ids of those whose row is damaged.
+        """
+        with self._store.reading() as connection:
+            self._follow()
+            damaged: list[str] = []
+            cases = self._shelf.cases(where or Where(), retired=False, damaged=damaged)
+            came_in = dict(connection.execute("SELECT id, n FROM cases").fetchall())
+            return sorted(cases, key=lambda case: int(came_in[case.id])), damaged
 
     def image(self, case_id: str) -> bytes:
         """The picture's file, byte for byte."""
@@ -209,18 +231,21 @@ class Reader:
         """What is wrong with the file, in words; empty when all is well.
 
         Args:
-            thorough: Whether to let SQLite read the whole file (``PRAGMA integrity_check``).
+            thorough: Whether to read the whole file: every row, decision and change must parse, every picture have the
+                sha256 that it is filed under, and SQLite's own ``PRAGMA integrity_check`` find nothing.
         """
         with self._store.reading() as connection:
-            self._follow(vectors=True)
-            faults = self._follower.faults if self._follower else {}
+            damaged = check.damaged(connection) if thorough else []
+            try:
+                self._follow(vectors=True)
+            except StoreError:
+                if not damaged:  # else each of them is named already
+                    raise
+            faults = self._follower.faults if self._follower else check.without_vector(connection)
             found = [f"case {i}: its vector cannot be used ({why}); left out of search" for i, why in faults.items()]
             sql = "SELECT id FROM cases WHERE sha256 NOT IN (SELECT sha256 FROM pictures)"
             found += [f"case {row[0]}: its picture is missing" for row in connection.execute(sql)]
-            if thorough:
-                lines = [str(row[0]) for row in connection.execute("PRAGMA integrity_check")]
-                found += [f"the file: {line}" for line in lines if line != "ok"]
-            return found
+            return damaged + found
 
     def _follow(self, *, vectors: bool = False) -> None:
         """Take in what this object or another process has written since the last look. Holds the lock already."""
@@ -232,7 +257,7 @@ class Reader:
                 self._take_in(connection, vectors)
         except BaseException:
             # half taken in: start again from the file next time
-            self._shelf, self._follower, self._index, self._tree = Shelf(), None, None, None
+            self._shelf, self._follower, self._index, self._tree = Shelf(self._store.name), None, None, None
             self._seen_seq, self._stale = 0, True
             raise
         self._seen_version, self._stale = version, False

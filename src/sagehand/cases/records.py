@@ -9,11 +9,24 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sagehand.cases.case import Case, parse_row, read_fields
+from sagehand.cases.sqlite_errors import Damaged
+from sagehand.errors import InputError
 
 if TYPE_CHECKING:
     from sagehand.picture import Box
 
-__all__ = ["Record", "State", "box_from", "dump", "read_record", "read_state", "records_since", "write_state"]
+__all__ = [
+    "Record",
+    "State",
+    "box_from",
+    "dump",
+    "read_object",
+    "read_record",
+    "read_sides",
+    "read_state",
+    "records_since",
+    "write_state",
+]
 
 
 @dataclass(frozen=True)
@@ -42,9 +55,12 @@ class State:
     @classmethod
     def from_json(cls, text: str) -> State:
         """Back from the history table."""
-        doc = json.loads(text)
-        box = doc.pop("box")
-        return cls(box=None if box is None else (box[0], box[1], box[2], box[3]), **doc)
+        doc = read_object(text, "a state in the history")
+        try:
+            box = doc.pop("box")
+            return cls(box=None if box is None else (box[0], box[1], box[2], box[3]), **doc)
+        except (KeyError, IndexError, TypeError) as error:
+            raise Damaged("a state in the history is not complete") from error
 
     def with_row(self, row: Mapping[str, Any]) -> State:
         """The same case with another row; the verbatim line goes when the row is another."""
@@ -72,10 +88,14 @@ class Record(NamedTuple):
 
     def to_case(self) -> Case:
         """The case as its own row says, nothing derived."""
-        fields = read_fields(json.loads(self.row))
+        try:
+            fields = read_fields(read_object(self.row, f"the row of case {self.id}"))
+            box = None if self.box is None else box_from(read_sides(self.box, self.id))
+        except InputError as error:
+            raise Damaged(f"case {self.id}: {error.message}") from error
         return Case(
             id=self.id,
-            box=None if self.box is None else box_from(json.loads(self.box)),
+            box=box,
             has_depth=self.depth_sha256 is not None,
             retired=bool(self.retired),
             **fields,
@@ -88,6 +108,44 @@ _RECORD_COLUMNS = ", ".join(Record._fields)
 def dump(doc: object) -> str:
     """JSON as the file keeps it: key order as given, finite numbers only."""
     return json.dumps(doc, ensure_ascii=False, allow_nan=False)
+
+
+def read_object(text: object, what: str) -> dict[str, Any]:
+    """The JSON object that stands in a column.
+
+    Args:
+        text: The column.
+        what: What it is, for the message.
+
+    Raises:
+        Damaged: It cannot be read, or is no object.
+    """
+    doc = _read_json(text, what)
+    if not isinstance(doc, dict):
+        raise Damaged(f"{what} is no JSON object")
+    return doc
+
+
+def read_sides(text: object, case_id: str) -> tuple[int, int, int, int]:
+    """The sides of a crop as they stand in the table ``cases``.
+
+    Raises:
+        Damaged: They are not four whole numbers.
+    """
+    what = f"the crop of case {case_id}"
+    sides = _read_json(text, what)
+    if not isinstance(sides, list) or len(sides) != 4 or not all(type(side) is int for side in sides):
+        raise Damaged(f"{what} is no list of four whole numbers")
+    return sides[0], sides[1], sides[2], sides[3]
+
+
+def _read_json(text: object, what: str) -> Any:
+    if not isinstance(text, str):
+        raise Damaged(f"{what} is no text")
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise Damaged(f"{what} is not JSON") from error
 
 
 def box_from(sides: tuple[int, int, int, int]) -> Box:
@@ -118,8 +176,10 @@ def read_state(connection: sqlite3.Connection, case_id: str) -> State | None:
     if found is None:
         return None
     row, line, box, sha256, depth_sha256, retired, depth_unit = found
-    sides = None if box is None else tuple(json.loads(box))
-    return State(json.loads(row), line, sides, sha256, depth_sha256, bool(retired), depth_unit)
+    sides = None if box is None else read_sides(box, case_id)
+    return State(
+        read_object(row, f"the row of case {case_id}"), line, sides, sha256, depth_sha256, bool(retired), depth_unit
+    )
 
 
 def write_state(connection: sqlite3.Connection, case_id: str, state: State, seq: int, *, new_vectors: bool) -> int:

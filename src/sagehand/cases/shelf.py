@@ -11,6 +11,7 @@ from functools import cached_property
 
 from sagehand.cases.case import Case, Where
 from sagehand.cases.records import Record
+from sagehand.cases.sqlite_errors import Damaged, translated
 
 __all__ = ["Device", "Shelf"]
 
@@ -22,17 +23,30 @@ class Device:
         family: Its family.
         name: Its name.
         records: Its active cases by id.
+        source: The file, for errors.
     """
 
-    def __init__(self, family: str, name: str, records: dict[str, Record]) -> None:
-        self.family, self.name, self.records = family, name, records
+    def __init__(self, family: str, name: str, records: dict[str, Record], source: str) -> None:
+        self.family, self.name, self.records, self.source = family, name, records, source
 
     @cached_property
     def cases(self) -> dict[str, Case]:
         """The cases by id, with what the device's other steps say filled in."""
         from sagehand.cases.derive import fill
 
-        return {case.id: case for case in fill([record.to_case() for record in self.records.values()])}
+        with translated(self.source):
+            return {case.id: case for case in fill([record.to_case() for record in self.records.values()])}
+
+    def readable(self, damaged: list[str]) -> Device:
+        """This device without the cases whose row cannot be read; their ids go into ``damaged``."""
+        sound = {}
+        for case_id, record in self.records.items():
+            try:
+                record.to_case()
+                sound[case_id] = record
+            except Damaged:
+                damaged.append(case_id)
+        return self if len(sound) == len(self.records) else Device(self.family, self.name, sound, self.source)
 
     @cached_property
     def complete(self) -> bool:
@@ -51,12 +65,16 @@ class Device:
 class Shelf:
     """All rows, as of one revision.
 
+    Args:
+        source: The file, for errors.
+
     Attributes:
         records: Every case by id, retired ones too.
         devices: The devices that have active cases, by (family, name).
     """
 
-    def __init__(self) -> None:
+    def __init__(self, source: str) -> None:
+        self._source = source
         self.records: dict[str, Record] = {}
         self.devices: dict[tuple[str, str], Device] = {}
 
@@ -79,7 +97,7 @@ class Shelf:
             self.records[record.id] = record
         for key, records in touched.items():
             if records:
-                self.devices[key] = Device(*key, records)
+                self.devices[key] = Device(*key, records, self._source)
             else:
                 self.devices.pop(key, None)
         return set(touched)
@@ -87,18 +105,23 @@ class Shelf:
     def case(self, case_id: str) -> Case:
         """A case, retired or not."""
         record = self.records[case_id]
-        return record.to_case() if record.retired else self.devices[_key(record)].cases[case_id]
+        with translated(self._source):
+            return record.to_case() if record.retired else self.devices[_key(record)].cases[case_id]
 
-    def cases(self, where: Where, *, retired: bool) -> list[Case]:
-        """The active cases that match, by family, device, step, file name and id; retired ones as well if asked."""
-        found = [
-            case
+    def cases(self, where: Where, *, retired: bool, damaged: list[str] | None = None) -> list[Case]:
+        """The active cases that match, by family, device, step, file name and id; retired ones as well if asked.
+
+        With a list ``damaged``, cases whose row cannot be read are left out and their ids put there.
+        """
+        devices = [
+            device if damaged is None else device.readable(damaged)
             for device in self.devices.values()
             if where.family in (None, device.family) and where.device in (None, device.name)
-            for case in device.cases.values()
         ]
+        found = [case for device in devices for case in device.cases.values()]
         if retired:
-            found += [record.to_case() for record in self.records.values() if record.retired]
+            with translated(self._source):
+                found += [record.to_case() for record in self.records.values() if record.retired]
         return sorted(filter(where.matches, found), key=_order)
 
 

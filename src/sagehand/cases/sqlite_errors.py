@@ -9,32 +9,48 @@ from pathlib import Path
 
 from sagehand.errors import InputError, NotACaseBase, ReadOnlyCaseBase, StoreBusy, StoreError, StoreFull
 
-__all__ = ["BUSY_SECONDS", "translated"]
+__all__ = ["BUSY_SECONDS", "DAMAGE_REMEDY", "Damaged", "busy", "translated"]
 
 BUSY_SECONDS = 10.0
 """How long a write waits for another process's lock."""
 
+DAMAGE_REMEDY = "`sagehand doctor` lists what is damaged; restore a copy, or export what is readable and import it anew"
+
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 
 
+class Damaged(ValueError):
+    """What stands in a column cannot be what was written there; leaves a case base as a StoreError naming the file."""
+
+
 @contextlib.contextmanager
-def translated(name: str | Path) -> Iterator[None]:
-    """SQLite's errors as ours; a number that no column can hold is an InputError."""
+def translated(name: str | Path, wait: float = BUSY_SECONDS) -> Iterator[None]:
+    """SQLite's errors as ours; a number that no column can hold is an InputError.
+
+    Args:
+        name: The file, for the message.
+        wait: How long the write lock is waited for [s], for the message.
+    """
     try:
         yield
+    except Damaged as error:
+        raise StoreError(f"{name} is damaged: {error}", hint=DAMAGE_REMEDY) from error
     except sqlite3.Error as error:
-        raise _as_store_error(error, str(name)) from error
+        raise _as_store_error(error, str(name), wait) from error
     except OverflowError as error:
         raise InputError(f"a number is too large for a case base (the largest is {2**63 - 1})") from error
 
 
-def _as_store_error(error: sqlite3.Error, name: str) -> StoreError:
+def busy(name: str, wait: float, who: str = "process") -> StoreBusy:
+    """The error of a lock that was not had within ``wait`` seconds."""
+    return StoreBusy(f"{name}: another {who} has held the write lock for over {wait:g} s", hint="try again")
+
+
+def _as_store_error(error: sqlite3.Error, name: str, wait: float) -> StoreError:
     code = getattr(error, "sqlite_errorcode", 0)
     primary = code & 0xFF
     if primary in _BUSY:
-        return StoreBusy(
-            f"{name}: another process has held the write lock for over {BUSY_SECONDS:.0f} s", hint="try again"
-        )
+        return busy(name, wait)
     if primary == sqlite3.SQLITE_FULL or code == sqlite3.SQLITE_IOERR_SHMSIZE:
         return StoreFull(f"{name}: the disk is full; nothing was written", hint="free some space, then try again")
     if primary == sqlite3.SQLITE_READONLY:

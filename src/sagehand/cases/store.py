@@ -17,7 +17,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from sagehand.cases.schema import APPLICATION_ID, SCHEMA_VERSION, check_version, migrate, write_schema
-from sagehand.cases.sqlite_errors import BUSY_SECONDS, translated
+from sagehand.cases.sqlite_errors import BUSY_SECONDS, busy, translated
 from sagehand.errors import NotACaseBase, ReadOnlyCaseBase, StoreError
 
 __all__ = ["Store"]
@@ -138,22 +138,29 @@ class Store:
                 connection.execute("ROLLBACK")
 
     @contextlib.contextmanager
-    def writing(self) -> Iterator[sqlite3.Connection]:
+    def writing(self, wait: float = BUSY_SECONDS) -> Iterator[sqlite3.Connection]:
         """One durable transaction; whatever goes wrong inside, nothing of it is written.
+
+        Args:
+            wait: How long to wait for another process's lock, and for another thread's [s].
 
         Raises:
             ReadOnlyCaseBase: The base was opened read-only, or the file system turned read-only.
-            StoreBusy: Another process held the lock for more than ten seconds.
+            StoreBusy: Another process held the lock for longer than ``wait``.
             StoreFull: The disk is full.
         """
         if self.read_only:
             raise ReadOnlyCaseBase(
                 f"{self.name} was opened read-only", hint="open it where file and folder can be written"
             )
-        with self.lock, translated(self.name):
+        with self._locked(wait), translated(self.name, wait):
             self._make()
             connection = self.connection
-            connection.execute("BEGIN IMMEDIATE")
+            connection.execute(f"PRAGMA busy_timeout={round(wait * 1000)}")
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+            finally:
+                connection.execute(f"PRAGMA busy_timeout={round(BUSY_SECONDS * 1000)}")
             try:
                 yield connection
                 connection.execute("COMMIT")
@@ -162,6 +169,16 @@ class Store:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
                 raise
+
+    @contextlib.contextmanager
+    def _locked(self, wait: float) -> Iterator[None]:
+        # a thread that writes a batch is waited for as ever, unless less was asked for
+        if not self.lock.acquire(timeout=-1 if wait >= BUSY_SECONDS else wait):
+            raise busy(self.name, wait, "thread")
+        try:
+            yield
+        finally:
+            self.lock.release()
 
     def _make(self) -> None:
         """Make a planned file now; where another process was quicker, its file is taken if it was made alike."""

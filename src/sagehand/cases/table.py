@@ -86,7 +86,7 @@ def read_table(folder: str | Path) -> Table:
 
     Raises:
         InputError: The folder, or a table in it, is missing; both tables are there; the file cannot be read or is
-            UTF-16; a CSV's header cannot be used.
+            UTF-16; a CSV's header cannot be used; there is no row at all.
     """
     folder = Path(folder)
     path = _find_table(folder)
@@ -114,6 +114,8 @@ def read_table(folder: str | Path) -> Table:
         except _BadRow as bad:
             given = found.get("file_name") if isinstance(found, dict) else None
             problems.append(RowProblem(line, given if isinstance(given, str) else "", str(bad)))
+    if not rows and not problems:
+        raise InputError(f"{path}: holds no row", hint=f"write one line a picture: {ROW_SHAPE}")
     return Table(path, format_, tuple(rows), tuple(problems))
 
 

@@ -7,6 +7,7 @@ import json
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -15,8 +16,9 @@ from numpy.typing import NDArray
 from sagehand.cases.case import ROW_FIELDS, Case, CaseDraft, parse_row, same_label
 from sagehand.cases.history import Batch
 from sagehand.cases.records import State, dump, read_record, read_state
+from sagehand.cases.table import FILE_COLUMNS, path_problem
 from sagehand.cases.vectors import to_blob, unit_vector
-from sagehand.errors import CaseConflict, LabelError, NoSuchCase, StoreError, near_misses
+from sagehand.errors import CaseConflict, InputError, LabelError, NoSuchCase, StoreError, near_misses
 
 if TYPE_CHECKING:
     from sagehand.embed import EmbedderIdentity
@@ -121,6 +123,7 @@ def correct(
         check({key: value for key, value in fields.items() if key in changes})
     after = before.with_row(row)
     if after is not before:
+        _check_files(connection, case_id, changes, before.row)
         Batch(connection, "correct", reason).change_case(case_id, before, after)
     return read_record(connection, case_id).to_case()
 
@@ -203,6 +206,25 @@ def _check_keys(changes: Mapping[str, Any], row: Mapping[str, Any]) -> None:
             raise LabelError(
                 f"unknown field {key!r}; known: {', '.join(ROW_FIELDS)}", hint=f"did you mean {close[0]!r}?"
             )
+
+
+def _check_files(
+    connection: sqlite3.Connection, case_id: str, changes: Mapping[str, Any], row: Mapping[str, Any]
+) -> None:
+    """Refuse what an import would refuse: a file outside the folder, and one name for two pictures."""
+    for column in FILE_COLUMNS:
+        name = changes.get(column)
+        if name is None or name == row.get(column):
+            continue
+        problem = path_problem(name)
+        if problem:
+            raise LabelError(f"field {column!r}: {problem}", hint="give a name relative to the folder")
+        if column != "file_name":
+            continue
+        others = connection.execute("SELECT id, file_name FROM cases WHERE NOT retired AND id != ?", (case_id,))
+        taken = [other for other, there in others if there and PurePosixPath(there) == PurePosixPath(name)]
+        if taken:
+            raise InputError(f"file_name {name!r} is taken by case {taken[0]}", hint="choose another name")
 
 
 def _nearly(one: str, other: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -65,14 +65,16 @@ _BOOLEANS = {"on": True, "off": False, "true": True, "false": False, "yes": True
 def search_params(pairs: Sequence[str], faithful: bool, concurrency: int) -> SearchParams:
     """The parameters of a search from ``NAME=VALUE``, with as many questions at once as the server takes requests.
 
+    ``faithful`` begins with the paper's own parameters (``PAPER``); what is named stands above them.
+
     Raises:
         UnknownName: There is no such parameter.
         InputError: The value is of the wrong kind or out of range.
     """
-    from sagehand.recall.params import SearchParams
+    from sagehand.recall.params import PAPER, SearchParams
 
     known = {field.name: field for field in fields(SearchParams)}
-    values: dict[str, Any] = {"concurrency": concurrency, "faithful": faithful}
+    values: dict[str, Any] = {"concurrency": concurrency}
     for pair in pairs:
         name, equals, text = pair.partition("=")
         name = name.strip().replace("-", "_")
@@ -81,7 +83,7 @@ def search_params(pairs: Sequence[str], faithful: bool, concurrency: int) -> Sea
         if name not in known:
             raise UnknownName("search parameter", name, known)
         values[name] = _value(name, known[name].default, text.strip())
-    return SearchParams(**values)
+    return replace(PAPER if values.get("faithful", faithful) else SearchParams(), **values)
 
 
 def _value(name: str, default: object, text: str) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 from typing import Annotated, Any
@@ -168,8 +169,10 @@ def correct(
     """Correct fields of a case; an empty VALUE takes the field away."""
     check = _label_check(actions or settings().actions)
     with open_base(cases) as base:
+        before = base.revision
         changed = base.correct(base.get(case).id, _row(labels), reason=reason, check=check)
-        emit(case_doc(changed), as_json, f"corrected {changed.id}: {changed.label}")
+        said = f"corrected {changed.id}" if base.revision != before else f"nothing to change in {changed.id}"
+        emit(case_doc(changed), as_json, f"{said}: {changed.label}")
 
 
 @app.command()
@@ -189,11 +192,7 @@ def undo(
     """Take the last change back: an add, a correction, a retirement, an edit."""
     with open_base(cases) as base:
         entries = [_entry(e) for e in base.undo(steps)]
-        emit(
-            entries,
-            as_json,
-            lambda: "\n".join(f"took back {e['operation']} of {e['case'] or 'the tree'}" for e in entries),
-        )
+        emit(entries, as_json, lambda: _undone(entries))
 
 
 @app.command()
@@ -296,7 +295,10 @@ def export(
         done = export_folder(base, folder, format="csv" if format_ == "csv" else "jsonl").to_dict()
         for renamed in done["renamed"]:
             announce(f"two cases are called {renamed['old']}: one is {renamed['new']} now")
+        for reason in done["left_out"]:
+            announce(f"left out: {reason}")
         emit(done, as_json, f"{done['cases']} cases in {folder}")
+    finish(1 if done["left_out"] else 0)
 
 
 def case_doc(case: Any) -> dict[str, Any]:
@@ -376,6 +378,19 @@ def _entry(entry: Any) -> dict[str, Any]:
         "reason": entry.reason,
         "undoes": entry.undoes,
     }
+
+
+def _undone(entries: list[dict[str, Any]]) -> str:
+    """A line for each change that was taken back; a long one, such as an import, in a single line."""
+    lines = []
+    for _, group in itertools.groupby(entries, key=lambda e: e["batch"]):
+        batch = list(group)
+        what = str(batch[0]["reason"]).removeprefix("undo of ")
+        if len(batch) > 5:
+            lines.append(f"took back {what} of {len(batch)} cases")
+        else:
+            lines += [f"took back {what} of {e['case'] or 'the tree'}" for e in batch]
+    return "\n".join(lines)
 
 
 def _words(changes: dict[str, Any]) -> str:

@@ -95,6 +95,9 @@ def move_device(
 
 def _edit(operation: str, cases: Any, as_json: bool, *arguments: Any) -> None:
     with open_base(cases) as base:
+        before = base.revision
         changed = getattr(base, operation)(*arguments)
         doc = {"operation": operation, "cases_changed": changed, "revision": base.revision}
-        emit(doc, as_json, f"{changed} cases changed; `sagehand cases undo` takes it back")
+        written = doc["revision"] != before  # a step without cases may have changed
+        done = f"{changed} cases changed; `sagehand cases undo` takes it back"
+        emit(doc, as_json, done if written else "nothing to change")

@@ -30,7 +30,10 @@ from sagehand.judge.questions import (
 )
 from sagehand.picture import Picture
 
-__all__ = ["PerceptualJudge"]
+__all__ = ["PERCEPTUAL", "PerceptualJudge"]
+
+PERCEPTUAL = "perceptual"
+"""What the judge calls itself, in every result."""
 
 _KNOWN = ("place", "previous action", "device class")
 _MIN_GRADE = 5  # SPEC A5: below it, no case
@@ -49,7 +52,7 @@ class PerceptualJudge:
     @property
     def name(self) -> str:
         """Who speaks."""
-        return "perceptual"
+        return PERCEPTUAL
 
     def crop(self, picture: Picture, instruction: str = "") -> CropAnswer:
         """What stands out from the background, with a margin; the instruction cannot be read and is not."""

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Protocol
 
-from sagehand.errors import NoSuchCase, PictureError, VlmError
+from sagehand.errors import NoSuchCase, PictureError, Refused, Unreachable, VlmError
 from sagehand.judge.cost import FREE, Cost
 from sagehand.judge.questions import BoolGrade, Comparison, Expansion, Grade, LeafScore
 from sagehand.recall.trace import Answer, Asked, Kind, Limits, Round
@@ -24,6 +24,10 @@ __all__ = ["Asker", "Bounds", "Pending", "Question"]
 
 _SINGLE = (VlmError, PictureError, NoSuchCase)
 """What spoils one question and not the search: no valid answer, a stored picture that cannot be read, a case just retired."""
+_FOR_GOOD = frozenset((401, 402, 403, 404))
+"""HTTP statuses of a refusal that every other question would meet, too: the key, the bill, the address, the model."""
+_MOST_UNREACHABLE = 3
+"""Questions in a row that find no server; then no more are asked."""
 
 
 class Bounds(Protocol):
@@ -95,6 +99,8 @@ class Asker:
     Use it as a context: leaving it on an exception (Ctrl-C, too) begins nothing more, cancels the decision's budget, so
     that calls under way end, and waits for them.
 
+    A refusal for good (a wrong key, an unknown model) ends the asking, as do three questions in a row that find no server.
+
     Args:
         concurrency: Questions at once, at most.
         seconds: Time for all of them [s], or None.
@@ -107,6 +113,9 @@ class Asker:
         self._seconds, self._calls, self._budget = seconds, calls, budget
         self._began = time.monotonic()
         self._used = 0
+        self._given_up: str | None = None
+        self._unreachable = 0  # in a row
+        self._lock = threading.Lock()
         self._stopped = threading.Event()
         self._rounds: list[str] = []
         self._asked: list[Pending] = []
@@ -201,14 +210,25 @@ class Asker:
         return Limits(self._seconds, self._calls, self._elapsed(), len(questions), self.ran_out)
 
     def _work(self, question: Question) -> _Reply | None:
-        if self._stopped.is_set() or self._out_of_time() is not None:
+        if self._stopped.is_set() or self._given_up is not None or self._out_of_time() is not None:
             return None
         started = self._elapsed()
         try:
-            return _Reply(question.ask(), None, started, self._elapsed())
+            answer = question.ask()
+            self._heed(None)
+            return _Reply(answer, None, started, self._elapsed())
         except _SINGLE as error:
+            self._heed(error)
             attempts = error.attempts if isinstance(error, VlmError) else 0
             return _Reply(None, f"{type(error).__name__}: {error}", started, self._elapsed(), attempts)
+
+    def _heed(self, error: Exception | None) -> None:
+        """Give up asking when further questions would fail in the same way. Called by workers."""
+        with self._lock:
+            self._unreachable = self._unreachable + 1 if isinstance(error, Unreachable) else 0
+            for_good = isinstance(error, Refused) and error.status in _FOR_GOOD
+            if error is not None and self._given_up is None and (for_good or self._unreachable >= _MOST_UNREACHABLE):
+                self._given_up = f"no more is asked after {type(error).__name__}: {error}"
 
     def _settle(self, pending: Pending) -> None:
         if pending.asked is not None or pending.future.cancelled():
@@ -259,6 +279,8 @@ class Asker:
         return None
 
     def _why_not(self) -> str | None:
+        if self._given_up is not None:
+            return self._given_up
         if self._calls is not None and self._used >= self._calls:
             return f"the budget of {self._calls} questions is spent"
         return self._out_of_time()

@@ -112,7 +112,7 @@ def _known(strategy: str) -> None:
 def _truth(picture: Picture, label: Mapping[str, Any]) -> Box | None:
     box = label.get("box")
     if isinstance(box, Box):
-        return box
+        return picture.crop(box).box  # one that reaches beyond the picture is refused there
     polygon = label.get("polygon")
     if not polygon:
         return None

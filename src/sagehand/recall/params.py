@@ -8,13 +8,16 @@ from sagehand.errors import InputError
 
 __all__ = ["PAPER", "SearchParams"]
 
+_COUNTS = {"n": 10_000, "leaves": None, "images_per_step": None, "tie_pairs_up_to": None, "concurrency": 1000}
+"""What is counted from 1, and to where."""
+
 
 @dataclass(frozen=True)
 class SearchParams:
     """The parameters of a guided search; the defaults are the paper's.
 
     Attributes:
-        n: How many of the nearest cases name the first leaves.
+        n: How many of the nearest cases name the first leaves, 10,000 at most.
         leaves: How many leaves (devices) are looked at before the judge may expand (the paper's m).
         most_leaves: How many are looked at with all expansions.
         images_per_step: Pictures of one step that are graded, the nearest first.
@@ -24,11 +27,12 @@ class SearchParams:
         both_orders: Whether a pair is compared in both orders, so that a judge that answers by position is noticed.
         ahead: Whether ties are compared while leaves are still scored; an expansion may make some of these needless. Not
             done under a budget of calls.
-        concurrency: Questions at once, at most. A model has a limit of its own for requests; with more questions than
-            that, pictures are made ready while others are out.
+        concurrency: Questions at once, at most; up to 1,000, since each takes a thread. A model has a limit of its own for
+            requests; with more questions than that, pictures are made ready while others are out.
         seconds: Time for the search [s]; None for no limit.
         calls: Questions that it may ask; None for no limit.
-        faithful: The paper's sequential order: one question after the other (Algorithms 3, 4 and 5).
+        faithful: The paper's sequential order: one question after the other (Algorithms 3, 4 and 5). :data:`PAPER` also
+            asks about each pair in one order alone, as the paper does.
 
     Raises:
         InputError: A value is outside its range.
@@ -49,8 +53,8 @@ class SearchParams:
     faithful: bool = False
 
     def __post_init__(self) -> None:
-        for name, low in (("n", 1), ("leaves", 1), ("images_per_step", 1), ("tie_pairs_up_to", 1), ("concurrency", 1)):
-            _within(name, getattr(self, name), low, None)
+        for name, high in _COUNTS.items():
+            _within(name, getattr(self, name), 1, high)
         _within("most_leaves", self.most_leaves, self.leaves, None)
         _within("min_grade", self.min_grade, 0, 10)
         if self.seconds is not None:

@@ -163,7 +163,7 @@ class _Search:
         self.tie = self.ties.resolve(best, tied)
         winner = next(candidate for candidate in tied if candidate.case.id == self.tie.winner)
         so_far = f"; the search ended early: {self.asker.ran_out}" if self.asker.ran_out else ""
-        how = f"graded {best}, the highest {where}, like {len(tied) - 1} more, and chosen by comparing them"
+        how = f"graded {best}, the highest {where}, like {len(tied) - 1} more, and chosen among them pair by pair"
         return self._result(winner, True, how + so_far, best)
 
     def _tied(self) -> list[Candidate]:

@@ -163,7 +163,8 @@ class Vlm:
         return render(question, self._desk.shelf, max_images=self._desk.max_images)
 
     def _key(self, prompt: Prompt) -> str:
-        return cache_key(prompt, self.model, {"temperature": 0.0, **self._desk.profile.body_options})
+        server = str(getattr(self._desk.backend, "base_url", ""))
+        return cache_key(prompt, self.model, {"temperature": 0.0, **self._desk.profile.body_options}, server)
 
     def _start(self, question: Question, budget: Budget) -> ToolCall | Future[ToolCall]:
         prompt = self._render(question)  # here and not on the loop: encoding takes its time
@@ -181,8 +182,8 @@ class Vlm:
     async def _run(self, prompt: Prompt, budget: Budget) -> ToolCall:
         course = Course(self._desk, prompt, budget)
         call = await course.run()
-        if self._cache is not None:
-            self._cache.put(self._key(course.prompt), call)
+        if self._cache is not None and course.greedy:
+            await asyncio.to_thread(self._cache.put, self._key(course.prompt), call)  # the file may be locked
         return call
 
     def _wait(self, future: Future[ToolCall], budget: Budget) -> ToolCall:

@@ -2,7 +2,7 @@
 
 What changes between two requests, and why (FIELD_REPORTS 1):
 
-* cut off at the limit: the limit is doubled, once; nothing is said about it (S21);
+* cut off at the limit: the limit is doubled, once, and a second cut ends it; nothing is said about it (S21);
 * ran on in blanks or repetitions: once with changed sampling, which the answer records (S22, S23), then another rung;
 * prose in place of a call: the next rung (S01, S06);
 * no valid call: the error is told in a further message, without the broken text; the second time also the next rung;
@@ -54,6 +54,9 @@ class Course:
         desk: What all questions share.
         prompt: The question, rendered.
         budget: Of the decision that it belongs to.
+
+    Attributes:
+        greedy: Whether no request was made with changed sampling.
     """
 
     def __init__(self, desk: Desk, prompt: Prompt, budget: Budget) -> None:
@@ -62,6 +65,8 @@ class Course:
         self._rungs = list(desk.ladder.start())
         self._loose = desk.ladder.is_loose(self._rungs[0])
         self._cap = prompt.question.max_tokens
+        self._doubled = False
+        self.greedy = True
         self._told: list[str] = []
         self._temperature = 0.0
         self._failed: dict[Mode, Blame] = {}
@@ -189,7 +194,10 @@ class Course:
         match error:
             case Truncated() | Malformed() if reply is not None and (circles := ran_in_circles(reply)):
                 self._break_circle(circles)
+            case Truncated() if self._doubled:
+                raise error
             case Truncated():
+                self._doubled = True
                 self._cap = 2 * self.prompt.question.max_tokens
             case NotEnforced():
                 if not self._step("ignored"):
@@ -213,7 +221,7 @@ class Course:
     def _break_circle(self, circles: str) -> None:
         self._count(circles)
         if self._seen[circles] == 1:
-            self._temperature = CHANGED_TEMPERATURE
+            self._temperature, self.greedy = CHANGED_TEMPERATURE, False
             self._notes.append(f"not greedy: asked again at temperature {CHANGED_TEMPERATURE} after {circles}")
         else:
             self._step(None)

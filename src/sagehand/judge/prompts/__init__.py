@@ -1,7 +1,8 @@
 """The texts that a vision-language model is asked with: one file a question, which an integrator can read and override.
 
 A file is plain text with places, as in ``$previous``; ``$$`` is a dollar sign. An own folder holds the files that are to be
-other than the packaged ones, under the same names; a file may leave places out and may not name others.
+other than the packaged ones, under the same names. A file holds the places of the packaged one and no others; those that
+describe a case or the query, and the count of turns, may be left out.
 """
 
 from __future__ import annotations
@@ -19,6 +20,13 @@ FOLDER = Path(__file__).parent
 """Where the packaged texts are."""
 
 _MOST_BYTES = 100_000
+_MAY_BE_LEFT_OUT = {
+    "case": frozenset(("device", "family", "place", "state", "history", "remaining", "last")),
+    "query": frozenset(("place", "family")),
+    "crop_box": frozenset(("turn", "most")),
+    "crop_grid": frozenset(("turn", "most")),
+}
+"""Places without which a prompt still asks its question; without any other, something that the answer needs is not said."""
 
 
 class Prompts:
@@ -29,7 +37,7 @@ class Prompts:
 
     Raises:
         UnknownName: A file of the folder is no prompt, or names a place that the prompt does not have.
-        InputError: The folder or a file of it cannot be read.
+        InputError: The folder or a file of it cannot be read; a file is empty, or lacks a place that the question needs.
     """
 
     def __init__(self, folder: Path | None = None) -> None:
@@ -75,11 +83,18 @@ def _own(folder: Path, packaged: dict[str, str]) -> list[tuple[str, str]]:
             raise InputError(f"{path}: cannot be read as UTF-8 text: {error}", hint="save it in UTF-8") from error
         if len(data) > _MOST_BYTES:
             raise InputError(f"{path}: larger than {_MOST_BYTES:,} bytes", hint="a prompt has a few kilobytes")
+        if not text.strip():
+            raise InputError(f"{path}: is empty", hint="delete it to use the packaged prompt")
         if not Template(text).is_valid():
             raise InputError(f"{path}: a '$' that begins no place", hint="write $$ for a dollar sign")
         places = Template(packaged[path.stem]).get_identifiers()
-        for place in Template(text).get_identifiers():
+        own = Template(text).get_identifiers()
+        for place in own:
             if place not in places:
                 raise UnknownName(f"place in {path}", place, places)
+        lacking = [p for p in places if p not in own and p not in _MAY_BE_LEFT_OUT.get(path.stem, ())]
+        if lacking:
+            named = ", ".join(f"${place}" for place in lacking)
+            raise InputError(f"{path}: leaves out {named}", hint=f"the packaged text is {FOLDER / path.name}")
         texts.append((path.stem, text))
     return texts
