@@ -62,6 +62,8 @@ def open_vlm(settings: Settings) -> Iterator[Vlm | None]:
     key = settings.api_key.reveal() if settings.api_key is not None else None
     backend = OpenAiBackend(settings.base_url, settings.vlm_model, key, profile=profile)
     with ReplyCache(settings.vlm_cache) as cache:
+        if cache.note:
+            announce(cache.note)
         vlm = Vlm(
             backend,
             profile=profile,
@@ -84,6 +86,8 @@ def _in_process(settings: Settings) -> Iterator[Vlm]:
 
     backend = LocalBackend(str(settings.vlm_model).removeprefix("dir:"), download=settings.allow_download)
     with ReplyCache(settings.vlm_cache) as cache:
+        if cache.note:
+            announce(cache.note)
         vlm = Vlm(backend, profile=backend.profile, cache=cache, concurrency=1, call_seconds=_IN_PROCESS_SECONDS)
         try:
             yield vlm
