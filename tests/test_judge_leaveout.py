@@ -106,6 +106,7 @@ def test_a_calibration_survives_storage_and_knows_when_it_is_stale() -> None:
     assert not again.stale(base.revision)
     base.retire(base.cases()[0].id)
     assert again.stale(base.revision)
+    assert Calibration.from_dict({**learnt.to_dict(), "weights": {}}).stale(base.revision)
     older = Calibration.from_dict({"recipe": 1, "leave_out": "device", "weights": "as they were once"})
     assert older.stale(-1)
     assert (older.leave_out, older.queries) == ("device", 0)

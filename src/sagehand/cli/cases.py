@@ -189,7 +189,7 @@ def undo(
     steps: Annotated[int, typer.Option(min=1, help="How many changes.")] = 1,
     as_json: AsJson = False,
 ) -> None:
-    """Take the last change back: an add, a correction, a retirement, an edit."""
+    """Take the last change back: an import, an add, a correction, a retirement, an edit."""
     with open_base(cases) as base:
         entries = [_entry(e) for e in base.undo(steps)]
         emit(entries, as_json, lambda: _undone(entries))

@@ -86,19 +86,22 @@ class Calibration:
             return cls(
                 recipe=int(doc.get("recipe", 0)), leave_out="device" if doc.get("leave_out") == "device" else "case"
             )
-        return cls(
-            weights=tuple(float(doc["weights"][name]) for name in FEATURES),
-            match=tuple(float(doc["match"][name]) for name in (*FEATURES, "intercept")),
-            scaling=Scaling(**doc["scaling"]),
-            usual=tuple(doc["usual"]),
-            strange=tuple(doc["strange"]),
-            answers=tuple(Answer(float(c), bool(r), str(u), str(i)) for c, r, u, i in doc["answers"]),
-            leave_out=doc["leave_out"],
-            queries=int(doc["queries"]),
-            revision=int(doc["revision"]),
-            recipe=int(doc["recipe"]),
-            seconds=float(doc["seconds"]),
-        )
+        try:
+            return cls(
+                weights=tuple(float(doc["weights"][name]) for name in FEATURES),
+                match=tuple(float(doc["match"][name]) for name in (*FEATURES, "intercept")),
+                scaling=Scaling(**doc["scaling"]),
+                usual=tuple(doc["usual"]),
+                strange=tuple(doc["strange"]),
+                answers=tuple(Answer(float(c), bool(r), str(u), str(i)) for c, r, u, i in doc["answers"]),
+                leave_out=doc["leave_out"],
+                queries=int(doc["queries"]),
+                revision=int(doc["revision"]),
+                recipe=int(doc["recipe"]),
+                seconds=float(doc["seconds"]),
+            )
+        except (KeyError, TypeError, ValueError):  # damaged: as good as none, and stale
+            return cls()
 
     @property
     def accuracy(self) -> float | None:
