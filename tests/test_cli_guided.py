@@ -166,3 +166,19 @@ def test_a_model_of_this_process_that_is_not_there_is_named(bench: Path) -> None
     ran = run("predict", "q.png", "--cases", "p.cases", "--model", "dir:nowhere", "--method", "zero-shot")
     assert ran.code == 2
     assert "nowhere" in ran.err
+
+
+def test_the_cost_is_told_before_anything_is_asked(bench: Path, server: str) -> None:
+    cell = cell_folder()
+    run("cases", "import", cell, "--into", "demo.cases")
+    asked = ("evaluate", cell / "queries", "--cases", "demo.cases", "--estimate", "--json")
+    named = ("--base-url", server, "--model", "stand-in")
+    single = run(*asked, *named).json
+    guided = run(*asked, *named, "--method", "guided").json
+    assert single["least"] == single["most"]
+    assert single["least"]["calls"] == single["pictures"] == 23
+    assert guided["least"]["calls"] == 2 * 23
+    # 3 devices of 6, 5 and 6 steps, two pictures a step: 34 gradings, 3 leaf scores, one word on expanding, 30 comparisons
+    assert guided["most"]["calls"] == 23 * (1 + 34 + 3 + 1 + 30 + 1)
+    assert guided["most"]["prompt"] > 20 * guided["least"]["prompt"]
+    assert "no model was named" in run(*asked).err

@@ -21,12 +21,20 @@ if TYPE_CHECKING:
     from sagehand.errors import SagehandError
     from sagehand.picture import Picture, load
     from sagehand.recall.build import add_picture, build, calibrate, reembed
+    from sagehand.recall.crop import crop_picture
     from sagehand.study.check import check
     from sagehand.study.evaluate import evaluate
+    from sagehand.vlm.ask import Vlm
+    from sagehand.vlm.local import LocalBackend
+    from sagehand.vlm.server import OpenAiBackend
 
 __version__ = "0.1.0"
 
 _HOME = {
+    "crop_picture": "sagehand.recall.crop",
+    "Vlm": "sagehand.vlm.ask",
+    "OpenAiBackend": "sagehand.vlm.server",
+    "LocalBackend": "sagehand.vlm.local",
     "ActionLibrary": "sagehand.action.library",
     "Case": "sagehand.cases",
     "CaseBase": "sagehand.cases",
@@ -55,14 +63,18 @@ __all__ = [
     "CaseBase",
     "Decision",
     "Known",
+    "LocalBackend",
+    "OpenAiBackend",
     "Picture",
     "Predictor",
     "SagehandError",
+    "Vlm",
     "__version__",
     "add_picture",
     "build",
     "calibrate",
     "check",
+    "crop_picture",
     "evaluate",
     "export_folder",
     "get_embedder",

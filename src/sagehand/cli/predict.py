@@ -31,6 +31,7 @@ from sagehand.cli.common import (
     open_base,
     progress,
     settings,
+    table,
 )
 from sagehand.cli.decision_text import decision_text
 from sagehand.cli.model import BaseUrl, Model, open_vlm
@@ -193,6 +194,9 @@ def evaluate(
     ask_below: AskBelow = None,
     seconds: Seconds = None,
     prompts: PromptsFolder = None,
+    cost: Annotated[
+        bool, typer.Option("--estimate", help="Only say how many calls and tokens it would take; nothing is asked.")
+    ] = False,
     risk: Risk = None,
     domain_level: DomainLevel = None,
     out: Annotated[Path | None, typer.Option(metavar="FILE", help="Also write one JSON line for each picture.")] = None,
@@ -220,6 +224,9 @@ def evaluate(
         progress("evaluating") as say,
     ):
         announce_warnings(predictor.library)
+        if cost:
+            _tell_cost(folder, predictor, method, vlm, as_json)
+            return
         limits = Limits(max_pixels=set_.max_pixels)
         report = run(folder, predictor, method=method, depth_unit=set_.depth_unit, limits=limits, on_progress=say)
     figures = report.figures
@@ -232,6 +239,24 @@ def evaluate(
     if out is not None:
         write_items(out, report.items)
     finish(1 if report.failed else 0)
+
+
+def _tell_cost(folder: Path, predictor: Predictor, method: str, vlm: Vlm | None, as_json: bool) -> None:
+    from dataclasses import asdict
+
+    from sagehand.action.estimate import estimate
+    from sagehand.cases import read_table
+
+    if vlm is None:
+        raise InputError("no model was named, so nothing would be paid", hint="add --base-url and --model")
+    count = len(read_table(folder).rows)
+    found = estimate(method, count, predictor.base.tree(), predictor.search, vlm.profile)
+    rows = [
+        ["at least", found.least.calls, found.least.prompt, found.least.completion],
+        ["at most", found.most.calls, found.most.prompt, found.most.completion],
+    ]
+    doc = {"pictures": count, "method": method, "least": asdict(found.least), "most": asdict(found.most)}
+    emit(doc, as_json, lambda: table(rows, [f"{count} pictures", "calls", "prompt tokens", "reply tokens"]))
 
 
 def _predictor(set_: Settings, *, log: bool, vlm: Vlm | None = None, **asking: Any) -> Predictor:
