@@ -149,15 +149,7 @@ class Predictor:
             UnknownName: An action, fact, family or method that there is none of.
             NeedsVlm: The method asks a VLM, and none is set up.
         """
-        if method not in METHODS:
-            raise UnknownName("method", method, METHODS)
-        if method != "single" and not self._model.there:
-            raise NeedsVlm(
-                f"{method} prediction asks a vision-language model, and none is set up",
-                hint="add --base-url and --model, or use --method single",
-            )
-        if method == "zero-shot" and self.ask_below is not None:
-            raise InputError("zero-shot has no confidence that ask_below could be held against", hint="leave it out")
+        self._check_method(method)
         known = known or Known()
         clock = Clock()
         index = self._follow()
@@ -170,9 +162,7 @@ class Predictor:
         with clock("crop"):
             cut = self._crop(seen, seat.judge or perceptual, perceptual, box, warnings)
         with clock("embed"):
-            aside = self._aside.submit(_identify, seen, self.log)
-            query = self._look(cut.picture if cut else seen, known)
-            thumbnail = aside.result()
+            query, thumbnail = self._embed(seen, cut.picture if cut else seen, known)
         ranking = None
         if method != "zero-shot":
             with clock("recall"):
@@ -214,6 +204,23 @@ class Predictor:
             )
             decision = compose(asking, answered, prediction, why, grounds)
         return self._remember(decision, thumbnail, query, clock)
+
+    def _check_method(self, method: str) -> None:
+        if method not in METHODS:
+            raise UnknownName("method", method, METHODS)
+        if method != "single" and not self._model.there:
+            raise NeedsVlm(
+                f"{method} prediction asks a vision-language model, and none is set up",
+                hint="add --base-url and --model, or use --method single",
+            )
+        if method == "zero-shot" and self.ask_below is not None:
+            raise InputError("zero-shot has no confidence that ask_below could be held against", hint="leave it out")
+
+    def _embed(self, seen: Picture, view: Picture, known: Known) -> tuple[Query, bytes | None]:
+        """What is recalled by, and a thumbnail for the log; the picture's identity is worked out meanwhile."""
+        aside = self._aside.submit(_identify, seen, self.log)
+        query = self._look(view, known)
+        return query, aside.result()
 
     def _follow(self) -> Index:
         """The cases as they are now; another process may have embedded them anew since the last decision."""
