@@ -22,7 +22,8 @@ __all__ = ["ReplyCache", "cache_key"]
 
 _FORMAT = 1
 _APPLICATION = 0x73676863  # "sghc"
-_BUSY_SECONDS = 0.05  # [s]: an answer waits no longer for the file, nor for another thread that waits for it
+_BUSY_SECONDS = 0.05  # [s]: an answer waits no longer for the file, nor, on the event loop, for another thread
+_TURN_SECONDS = 1.0  # [s]: off the event loop, an answer waits so long for its turn among the threads
 _OPEN_SECONDS = 2.0  # [s]: several processes may be making the same file
 _LOCKED = frozenset((sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED))
 _HINT = "name another file, or none to keep answers in memory"
@@ -73,9 +74,9 @@ class ReplyCache:
             self.skipped = 1
             self._file = _opened(None)
 
-    def _use(self, work: Callable[[sqlite3.Connection], T]) -> T | None:
+    def _use(self, work: Callable[[sqlite3.Connection], T], turn: float = _BUSY_SECONDS) -> T | None:
         """Do something with the file; None, and counted, when that cannot be done just then."""
-        if self._lock.acquire(timeout=_BUSY_SECONDS):
+        if self._lock.acquire(timeout=turn):
             try:
                 return work(self._file)
             except sqlite3.Error:
@@ -107,7 +108,8 @@ class ReplyCache:
             "repairs": call.repairs,
             "mode": call.mode,
         }
-        self._use(lambda file: file.execute("INSERT OR REPLACE INTO replies VALUES (?, ?)", (key, json.dumps(doc))))
+        row = (key, json.dumps(doc))
+        self._use(lambda file: file.execute("INSERT OR REPLACE INTO replies VALUES (?, ?)", row), _TURN_SECONDS)
 
     def __len__(self) -> int:
         with self._lock:
