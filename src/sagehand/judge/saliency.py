@@ -84,7 +84,7 @@ def _distance(small: Image.Image) -> NDArray[np.float32]:
 
 @cache
 def _to_lab() -> Callable[[Image.Image], Image.Image]:
-    """RGB to CIELAB. Built once: Pillow's own ``convert("LAB")`` builds the transform at every call, which takes most of the crop."""
+    """RGB to CIELAB, built once: Pillow's own ``convert("LAB")`` builds it at every call, most of a crop's time."""
     from PIL import ImageCms
 
     profiles = ImageCms.createProfile("sRGB"), ImageCms.createProfile("LAB")
