@@ -14,13 +14,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from sagehand.study.cell.device import END, Device
+from sagehand.study.cell.device import END, Course, Device
 from sagehand.study.cell.heat_cost_allocators import QUNDIS
 from sagehand.study.cell.outline import outline
 from sagehand.study.cell.render import CellRenderer, Frame
-from sagehand.study.cell.scene import Scene, draw_scene
+from sagehand.study.cell.scene import DEMO, Scene, Variety, draw_scene
+from sagehand.study.cell.sensor import measure_depth
 from sagehand.study.cell.smoke_detectors import FUMONIC, KALO
 from sagehand.study.cell.strangers import MUG, REMOTE, hand
+from sagehand.study.cell.wear import draw_wear
 
 __all__ = [
     "DEMO_SEED",
@@ -32,7 +34,9 @@ __all__ = [
     "make_demo",
     "query_views",
     "scene_of",
+    "view_seed",
     "write_folder",
+    "write_view",
 ]
 
 DEMO_SEED = 20241
@@ -56,6 +60,8 @@ class View:
         device: What is seen; None for an empty place.
         step: Which step of the device (0-based); None for what the cell does not know.
         hand: Whether a gloved hand reaches in.
+        course: Which way the unit has come to this step; None for the first that does.
+        variety: How much varies.
     """
 
     file_name: str
@@ -64,6 +70,8 @@ class View:
     device: Device | None
     step: int | None
     hand: bool = False
+    course: Course | None = None
+    variety: Variety = DEMO
 
 
 def demo_views(seed: int = DEMO_SEED) -> list[View]:
@@ -101,7 +109,7 @@ def scene_of(view: View) -> Scene:
     """The scene of ``view``: the same for the same view, without GL."""
     facts = view.device.steps[view.step].facts if view.device and view.step is not None else frozenset()
     reach_in = hand(-20.0, -15.0, 45.0, 25.0) if view.hand else ()
-    return draw_scene(view.device, view.place, facts, view.seed, extra=reach_in)
+    return draw_scene(view.device, view.place, facts, view.seed, extra=reach_in, variety=view.variety)
 
 
 def labels(view: View) -> dict[str, Any]:
@@ -117,7 +125,12 @@ def labels(view: View) -> dict[str, Any]:
             "view_seed": view.seed,
         }
     device, step = view.device, view.device.steps[view.step]
-    history, remaining = device.history(view.step), device.remaining(view.step)
+    history, remaining = device.history(view.step, view.course), device.remaining(view.step)
+    more: dict[str, Any] = {"damage": step.damage} if step.damage is not None else {}
+    if view.course is not None:
+        more["unit"] = view.course.name
+    if view.variety.wear:
+        more["wear"] = draw_wear(view.seed).to_dict()
     return row | {
         "family": device.family,
         "device": device.name,
@@ -131,6 +144,7 @@ def labels(view: View) -> dict[str, Any]:
         "is_last": len(remaining) == 1,
         "end_state": step.next_action == END,
         "view_seed": view.seed,
+        **more,
     }
 
 
@@ -148,24 +162,29 @@ def write_folder(
     Returns:
         The rows of ``metadata.jsonl``.
     """
-    rows = []
     folder.mkdir(parents=True, exist_ok=True)
-    for view in views:
-        frame = renderer.render(scene_of(view))
-        row = labels(view)
-        if view.device is not None:
-            corners = outline(frame.mask)
-            if corners is not None:
-                row["polygon"] = [[int(x), int(y)] for x, y in corners]
-        path = folder / view.file_name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(_jpeg(frame))
-        if depth:
-            row |= _write_depth(folder, view, frame)
-        rows.append(row)
+    rows = [write_view(folder, view, renderer, depth=depth) for view in views]
     text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
     (folder / "metadata.jsonl").write_text(text, encoding="utf-8")
     return rows
+
+
+def write_view(folder: Path, view: View, renderer: CellRenderer, *, depth: bool = False) -> dict[str, Any]:
+    """Render one view into ``folder``; arguments as those of :func:`write_folder`.
+
+    Returns:
+        Its row of ``metadata.jsonl``, which is not written.
+    """
+    frame = renderer.render(scene_of(view))
+    row = labels(view)
+    if view.device is not None:
+        corners = outline(frame.mask)
+        if corners is not None:
+            row["polygon"] = [[int(x), int(y)] for x, y in corners]
+    path = folder / view.file_name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(_jpeg(frame))
+    return row | _write_depth(folder, view, frame) if depth else row
 
 
 def _jpeg(frame: Frame) -> bytes:
@@ -181,8 +200,9 @@ def _write_depth(folder: Path, view: View, frame: Frame) -> dict[str, Any]:
     from PIL import Image
 
     name = str(Path(view.file_name).with_suffix("")) + "_depth.png"
-    Image.fromarray(np.rint(frame.depth * 1000).astype(np.uint16)).save(folder / name)
     camera = frame.intrinsics
+    metres = measure_depth(frame.depth, camera.fy, view.seed) if view.variety.depth_noise else frame.depth
+    Image.fromarray(np.rint(metres * 1000).astype(np.uint16)).save(folder / name, compress_level=1)
     return {
         "depth_file_name": name,
         "intrinsics": {"fx": camera.fx, "fy": camera.fy, "cx": camera.cx, "cy": camera.cy},

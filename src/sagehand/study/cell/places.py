@@ -1,4 +1,4 @@
-"""The places of the cell: table, vise and CNC machine, each a table of parts, a camera and lights."""
+"""The places of the cell: table, vise, CNC machine and pneumatic cutter, each a table of parts, a camera and lights."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from types import MappingProxyType
 
 import numpy as np
 
+from sagehand.study.cell.clutter import cell_part as _cell
+from sagehand.study.cell.clutter import clutter
 from sagehand.study.cell.parts import Part, moved
-from sagehand.study.cell.shapes import Box, Capsule, Cylinder, Frame, Lathe, Rod, Shape, Slab, Wire
+from sagehand.study.cell.shapes import Box, Capsule, Cylinder, Lathe, Rod, Slab, Wire
 
 __all__ = ["PLACES", "Place"]
 
@@ -34,6 +36,7 @@ class Place:
         key: Colour of the main light.
         key_from: Direction towards the main light.
         ambient: Strength of the light from everywhere, 0–1.
+        floor_z: Height of the plane that things lie on beside what holds the device [mm].
     """
 
     name: str
@@ -46,76 +49,7 @@ class Place:
     key: tuple[float, float, float]
     key_from: tuple[float, float, float]
     ambient: float
-
-
-def _cell(name: str, shape: Shape, material: str, at: Triple = (0, 0, 0), turn: Triple = (0, 0, 0)) -> Part:
-    """A part that is neither device nor fixture."""
-    return Part(name, shape, material, at, turn, role="cell")
-
-
-def _clutter(rng: Rng, reach: float) -> tuple[Part, ...]:
-    """Two to four tools and bits that lie round the device, none nearer than ``reach`` [mm]."""
-    hexagon = ((0.01, 0), (5.5, 0), (5.5, 0), (5.5, 4.4), (5.5, 4.4), (2.6, 4.6), (2.6, 1))
-    pool = {
-        "screwdriver": (
-            _cell(
-                "handle",
-                Lathe(((0.01, 0), (7, 0), (10, 6), (10, 60), (6.5, 76), (6.5, 84), (0.01, 84)), 8),
-                "yellow",
-                (0, 0, 10),
-                (0, -90, 0),
-            ),
-            _cell("shaft", Rod(2.6, 80), "steel", (40, 0, 7.4)),
-        ),
-        "pen": (_cell("pen", Rod(4.6, 110), "sleeve"), _cell("cap", Rod(5.2, 34), "black", (-52, 0, 0))),
-        "bin": (
-            _cell("bin", Frame(100, 74, 42, 2.4, 8), "cast_blue"),
-            _cell("bin floor", Slab(96, 70, 2, 6), "cast_blue"),
-            *(
-                _cell(
-                    "nut",
-                    Lathe(hexagon, 6),
-                    "steel",
-                    (float(x), float(y), 2.0 + 3 * (i % 3)),
-                    (float(i * 9 % 40), 0.0, float(i * 37)),
-                )
-                for i, (x, y) in enumerate(rng.uniform(-26, 26, (18, 2)))
-            ),
-        ),
-        "nuts": tuple(
-            _cell("nut", Lathe(hexagon, 6), "steel", (float(x), float(y), 0), (0, 0, float(x * 7)))
-            for x, y in rng.uniform(-24, 24, (5, 2))
-        ),
-        "note": (_cell("note", Slab(74, 52, 0.3, 1, fit=True), "label"),),
-        "cable": (
-            _cell(
-                "cable",
-                Wire(
-                    tuple(
-                        (float((34 - t * 0.5) * np.cos(t)), float((30 - t * 0.5) * np.sin(t)), 2.6 + 0.55 * t)
-                        for t in np.linspace(0, 13, 60)
-                    ),
-                    2.3,
-                ),
-                "black",
-            ),
-        ),
-        "hex key": (
-            _cell(
-                "hex key",
-                Wire(((0, 0, 2.5), (70, 0, 2.5), (73, 2, 2.5), (74, 5, 2.5), (74, 26, 2.5)), 2.5),
-                "steel_dark",
-            ),
-        ),
-    }
-    spots = [(-155, 70), (-150, -50), (155, 60), (150, -60), (-20, 140), (70, 135)]
-    names = list(rng.choice(sorted(pool), size=int(rng.integers(2, 5)), replace=False))
-    where = rng.permutation(len(spots))[: len(names)]
-    parts: tuple[Part, ...] = ()
-    for name, spot in zip(names, where, strict=True):
-        at = np.asarray(spots[spot]) * max(1.0, (reach + 75) / 150) + rng.uniform(-14, 14, 2)
-        parts += moved(pool[str(name)], (float(at[0]), float(at[1]), 0.0), yaw=float(rng.uniform(-180, 180)))
-    return parts
+    floor_z: float = 0.0
 
 
 def _table(half_width: float, half_length: float, rng: Rng) -> tuple[Part, ...]:
@@ -127,7 +61,7 @@ def _table(half_width: float, half_length: float, rng: Rng) -> tuple[Part, ...]:
             (float(rng.uniform(-25, 25)), float(rng.uniform(-20, 20)), 0),
             yaw=lie,
         ),
-        *_clutter(rng, max(half_width, half_length)),
+        *clutter(rng, max(half_width, half_length)),
     )
 
 
@@ -232,6 +166,70 @@ def _cnc(half_width: float, half_length: float, rng: Rng) -> tuple[Part, ...]:
     )
 
 
+def _cutter(half_width: float, half_length: float, rng: Rng) -> tuple[Part, ...]:
+    """A linear pneumatic cutter: a blade that a cylinder pushes along y, against an anvil in front of the device."""
+    open_by = float(rng.uniform(16, 26))  # how far the blade is drawn back
+    edge = half_width + open_by
+    wedge = ((0.01, 0), (9, 0), (9, 0), (9, 30), (9, 30), (0.01, 30))
+    lamp = "lens_red" if rng.random() < 0.5 else "yellow"
+    rails = [
+        _cell("guide rail", Rod(7, 2 * (half_width + 95)), "steel", (s * (half_length + 34), 30, -14), (0, 0, 90))
+        for s in (-1.0, 1.0)
+    ]
+    posts = [
+        _cell("guard post", Box(10, 10, 70), "yellow", (s * (half_length + 70), y, -24))
+        for s in (-1.0, 1.0)
+        for y in (-half_width - 50, edge + 96)
+    ]
+    guards = [
+        _cell(
+            "guard",
+            Box(2.5, edge + half_width + 136, 56),
+            "guard",
+            (s * (half_length + 70), (edge - half_width + 46) / 2, -22),
+        )
+        for s in (-1.0, 1.0)
+    ]
+    return (
+        _cell("base", Slab(1400, 1200, 16, 1), "cast_grey", (0, 0, -40)),
+        Part("bed", Slab(2 * half_length + 34, 2 * half_width + 24, 14, 3), "steel", (0, 0, -14.2), role="fixture"),
+        Part(
+            "anvil",
+            Slab(2 * half_length + 26, 22, 26, 2, 1.5),
+            "steel_dark",
+            (0, -half_width - 11.5, -10),
+            role="fixture",
+        ),
+        *(
+            Part("anvil bolt", Cylinder(5, 2.5), "steel", (x, -half_width - 12, 16), role="fixture")
+            for x in (-36.0, 36.0)
+        ),
+        *rails,
+        _cell("blade", Slab(2 * half_length + 18, 16, 1.8, 1), "steel", (0, edge + 8, 9)),
+        _cell("blade edge", Box(2 * half_length + 18, 3, 0.8), "nickel", (0, edge, 9.4)),
+        _cell("blade holder", Slab(2 * half_length + 44, 30, 20, 3, 2), "anodised", (0, edge + 28, -2)),
+        *(_cell("holder bolt", Cylinder(4.5, 3), "steel_dark", (x, edge + 28, 18)) for x in (-40.0, 0.0, 40.0)),
+        *(
+            _cell("slide", Slab(26, 40, 22, 3, 1), "steel_dark", (s * (half_length + 34), edge + 28, -18))
+            for s in (-1.0, 1.0)
+        ),
+        _cell("piston rod", Rod(6, 60), "nickel", (0, edge + 72, 4), (0, 0, 90)),
+        _cell("cylinder cap", Slab(58, 16, 52, 4, 2), "black", (0, edge + 96, -20)),
+        _cell("cylinder", Rod(24, 120), "alu", (0, edge + 164, -16), (0, 0, 90)),
+        _cell("air fitting", Lathe(wedge, 6), "brass", (16, edge + 96, 32)),
+        _cell(
+            "air hose",
+            Wire(
+                tuple((16 + 2.2 * t, edge + 96 + 1.2 * t**1.5, 60 - 0.12 * t * t) for t in np.arange(0.0, 30.0, 2.0)), 4
+            ),
+            "sleeve",
+        ),
+        _cell("lamp", Cylinder(8, 16), lamp, (half_length + 52, edge + 70, -24)),
+        *posts,
+        *guards,
+    )
+
+
 PLACES: Mapping[str, Place] = MappingProxyType(
     {
         p.name: p
@@ -249,10 +247,43 @@ PLACES: Mapping[str, Place] = MappingProxyType(
                 0.42,
             ),
             Place(
-                "vise", _vise, (9, 0), (-24, 24), (54, 76), (285, 345), 8, (0.98, 0.97, 0.94), (0.55, 0.25, 1.0), 0.40
+                "vise",
+                _vise,
+                (9, 0),
+                (-24, 24),
+                (54, 76),
+                (285, 345),
+                8,
+                (0.98, 0.97, 0.94),
+                (0.55, 0.25, 1.0),
+                0.40,
+                -62,
             ),
             Place(
-                "cnc", _cnc, (0, 0), (-20, 20), (54, 74), (290, 350), 10, (0.90, 0.96, 1.0), (-0.25, -0.3, 1.0), 0.44
+                "cnc",
+                _cnc,
+                (0, 0),
+                (-20, 20),
+                (54, 74),
+                (290, 350),
+                10,
+                (0.90, 0.96, 1.0),
+                (-0.25, -0.3, 1.0),
+                0.44,
+                -16,
+            ),
+            Place(
+                "pneumatic_cutter",
+                _cutter,
+                (6, 0),
+                (-22, 22),
+                (56, 76),
+                (290, 350),
+                10,
+                (1.0, 0.97, 0.9),
+                (0.4, -0.2, 1.0),
+                0.42,
+                -24,
             ),
         )
     }

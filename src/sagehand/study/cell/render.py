@@ -19,11 +19,12 @@ from numpy.typing import NDArray
 
 from sagehand.errors import MissingExtra, SettingsError
 from sagehand.study.cell.materials import MATERIALS
-from sagehand.study.cell.parts import Part
+from sagehand.study.cell.parts import Part, rotation
 from sagehand.study.cell.scene import Scene
 from sagehand.study.cell.sensor import shoot
 from sagehand.study.cell.shapes import Box, Capsule, Cylinder, MeshShape, mesh_of
 from sagehand.study.cell.textures import texture
+from sagehand.study.cell.wear import is_worn, worn_pixels, worn_tint
 
 __all__ = ["CellRenderer", "Frame", "Intrinsics", "rotation"]
 
@@ -128,6 +129,7 @@ class CellRenderer:
             mj.mjv_updateScene(model, data, mj.MjvOption(), mj.MjvPerturb(), camera, mj.mjtCatBit.mjCAT_ALL, drawn)
             context.readDepthMap = mj.mjtDepthMap.mjDEPTH_ZEROFAR  # keeps float32's precision where it matters
             rgb = self._draw(drawn, context)
+            drawn.flags[mj.mjtRndFlag.mjRND_SHADOW] = False  # who owns a pixel does not hang on light
             drawn.flags[mj.mjtRndFlag.mjRND_SEGMENT] = drawn.flags[mj.mjtRndFlag.mjRND_IDCOLOR] = True
             raw = np.empty((self.height, self.width), dtype=np.float32)
             ids = self._draw(drawn, context, raw)
@@ -188,19 +190,21 @@ class CellRenderer:
         self._add_materials(spec, scene)
         meshes: dict[MeshShape, str] = {}
         for part in scene.parts:
-            self._add_geom(spec, part, meshes)
+            self._add_geom(spec, part, _skin(part.material, _worn(part, scene)), meshes)
         return spec.compile()
 
     def _add_materials(self, spec: Any, scene: Scene) -> None:
         mj = self._mujoco
         textures: set[str] = set()
-        for name in sorted({part.material for part in scene.parts}):
-            look = MATERIALS[name]
-            if look.texture is not None and look.texture not in textures:
-                textures.add(look.texture)
+        for name, worn in sorted({(part.material, _worn(part, scene)) for part in scene.parts}):
+            look, wear = MATERIALS[name], scene.wear if worn else None
+            skin = None if look.texture is None else look.texture if wear is None else f"worn {look.texture}"
+            if skin is not None and look.texture is not None and skin not in textures:
+                textures.add(skin)
                 pixels = texture(look.texture, scene.variant)
+                pixels = pixels if wear is None else worn_pixels(pixels, wear)
                 made = spec.add_texture(
-                    name=look.texture,
+                    name=skin,
                     type=mj.mjtTexture.mjTEXTURE_2D,
                     nchannel=3,
                     width=pixels.shape[1],
@@ -208,23 +212,24 @@ class CellRenderer:
                 )
                 made.data = pixels.tobytes()
             tint = scene.tint if name.startswith("abs") else (1.0, 1.0, 1.0)
+            aged = (1.0, 1.0, 1.0) if wear is None else worn_tint(wear)
             material = spec.add_material(
-                name=name,
-                rgba=[*(min(c * t, 1.0) for c, t in zip(look.rgb, tint, strict=True)), look.alpha],
+                name=_skin(name, worn),
+                rgba=[*(min(c * t * a, 1.0) for c, t, a in zip(look.rgb, tint, aged, strict=True)), look.alpha],
                 specular=look.specular,
                 shininess=look.shininess,
                 texrepeat=[look.repeat, look.repeat],
             )
-            if look.texture is not None:
-                material.textures[mj.mjtTextureRole.mjTEXROLE_RGB] = look.texture
+            if skin is not None:
+                material.textures[mj.mjtTextureRole.mjTEXROLE_RGB] = skin
 
-    def _add_geom(self, spec: Any, part: Part, meshes: dict[MeshShape, str]) -> None:
+    def _add_geom(self, spec: Any, part: Part, skin: str, meshes: dict[MeshShape, str]) -> None:
         mj = self._mujoco
         turn = rotation(part.turn)
         quat = np.zeros(4)
         mj.mju_mat2Quat(quat, turn.ravel())
         shape = part.shape
-        common = {"material": part.material, "contype": 0, "conaffinity": 0, "quat": quat}
+        common = {"material": skin, "contype": 0, "conaffinity": 0, "quat": quat}
         rise = 0.0
         match shape:
             case Box(x=x, y=y, z=z):
@@ -253,6 +258,15 @@ class CellRenderer:
         mesh.usertexcoord = data.uv.ravel()
 
 
+def _worn(part: Part, scene: Scene) -> bool:
+    return scene.wear is not None and is_worn(part)
+
+
+def _skin(material: str, worn: bool) -> str:
+    """Name of a material in the model: what is worn is another material than the same plastic elsewhere."""
+    return f"worn {material}" if worn else material
+
+
 def _open_gl(width: int, height: int) -> tuple[Any, Any]:
     """MuJoCo and a GL context that is known to work; without a screen, EGL is asked for."""
     if importlib.util.find_spec("mujoco") is None:
@@ -274,12 +288,3 @@ def _open_gl(width: int, height: int) -> tuple[Any, Any]:
             hint="set MUJOCO_GL=egl and install a driver (Debian: libegl1 libegl-mesa0 libgl1-mesa-dri libopengl0)",
         ) from error
     return mujoco, gl
-
-
-def rotation(turn: tuple[float, float, float]) -> NDArray[np.float64]:
-    """The matrix that turns about x, then y, then z of a fixed frame [deg]: (3, 3)."""
-    (cx, sx), (cy, sy), (cz, sz) = ((math.cos(math.radians(a)), math.sin(math.radians(a))) for a in turn)
-    about_x = np.array([[1, 0, 0], [0, cx, -sx], [0, sx, cx]])
-    about_y = np.array([[cy, 0, sy], [0, 1, 0], [-sy, 0, cy]])
-    about_z = np.array([[cz, -sz, 0], [sz, cz, 0], [0, 0, 1]])
-    return np.asarray(about_z @ about_y @ about_x, dtype=np.float64)

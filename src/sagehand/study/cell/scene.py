@@ -9,15 +9,43 @@ from dataclasses import dataclass
 import numpy as np
 
 from sagehand.errors import InputError
+from sagehand.study.cell.clutter import clutter
 from sagehand.study.cell.components import swarf
 from sagehand.study.cell.device import Device
 from sagehand.study.cell.parts import Part, here, moved
 from sagehand.study.cell.places import PLACES, Place
+from sagehand.study.cell.wear import Wear, draw_wear, worn_labels
 
-__all__ = ["Camera", "Light", "Scene", "draw_scene"]
+__all__ = ["DEMO", "STUDY", "Camera", "Light", "Scene", "Variety", "draw_scene"]
 
 VARIANTS = 6
 """How many variants of each texture there are."""
+
+
+@dataclass(frozen=True)
+class Variety:
+    """How much varies from view to view: factors on the demo cell's ranges about their middles.
+
+    Attributes:
+        camera: Factor on the ranges of the camera's direction, distance, target and roll.
+        light: Factor on the ranges of the light's direction and strength, of exposure and white balance.
+        clutter: Whether more things lie about, at every place.
+        wear: Whether the device's housing is worn.
+        depth_noise: Whether written depth images carry a sensor's noise.
+    """
+
+    camera: float = 1.0
+    light: float = 1.0
+    clutter: bool = False
+    wear: bool = False
+    depth_noise: bool = False
+
+
+DEMO = Variety()
+"""The demo cell's: a steady camera and light, no wear."""
+
+STUDY = Variety(camera=1.6, light=1.8, clutter=True, wear=True, depth_noise=True)
+"""The study's data set: wider in all."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +105,7 @@ class Scene:
         exposure: Factor on the picture's brightness, near 1.
         balance: Factors on the picture's red and blue, near 1.
         seed: The seed that it was drawn from; also that of the sensor's noise.
+        wear: How worn the device's housing is; None for a new one.
     """
 
     place: str
@@ -89,10 +118,17 @@ class Scene:
     exposure: float
     balance: tuple[float, float]
     seed: int
+    wear: Wear | None = None
 
 
 def draw_scene(
-    device: Device | None, place: str, facts: frozenset[str], seed: int, *, extra: Sequence[Part] = ()
+    device: Device | None,
+    place: str,
+    facts: frozenset[str],
+    seed: int,
+    *,
+    extra: Sequence[Part] = (),
+    variety: Variety = DEMO,
 ) -> Scene:
     """Draw the scene of one view.
 
@@ -102,6 +138,7 @@ def draw_scene(
         facts: What is true of the device.
         seed: Decides all that varies; the same seed gives the same scene.
         extra: More parts in the frame of the place, such as a hand.
+        variety: How much varies.
 
     Raises:
         InputError: There is no such place.
@@ -110,28 +147,55 @@ def draw_scene(
         raise InputError(f"unknown place {place!r}; known: {', '.join(PLACES)}")
     where = PLACES[place]
     # one stream a topic: a part added to the clutter later does not move the camera
-    pose, build, view, chips = (np.random.default_rng([seed, topic]) for topic in range(4))
+    pose, build, view, chips, more = (np.random.default_rng([seed, topic]) for topic in range(5))
     half_width, half_length = (device.half_width, device.half_length) if device else (34.0, 60.0)
     parts = where.build(half_width, half_length, build)
+    wear = draw_wear(seed) if variety.wear and device is not None else None
     if device is not None:
         yaw = float(pose.uniform(-1, 1)) * device.yaw.get(place, 0.0)
         x, y = pose.uniform(-1, 1, 2) * where.shift
-        parts += moved(here(device.parts, facts), (float(x), float(y), 0.0), yaw=yaw)
+        seen = here(device.parts, facts)
+        seen = worn_labels(seen, wear) if wear is not None else seen
+        parts += moved(seen, (float(x), float(y), 0.0), yaw=yaw)
     if place == "cnc":
         parts += _left_by_cutting(chips)
+    if variety.clutter:
+        parts += _more_clutter(where, max(half_width, half_length), more)
+    wide, bright = variety.camera, variety.light
     tint = tuple(float(v) for v in 1 + view.uniform(-0.03, 0.02, 3))
     return Scene(
         place,
         parts + tuple(extra),
-        _camera(where, view),
-        _lights(where, view),
-        where.ambient * float(view.uniform(0.9, 1.1)),
+        _camera(where, view, wide),
+        _lights(where, view, bright),
+        where.ambient * float(view.uniform(*_wider((0.9, 1.1), bright))),
         int(view.integers(0, VARIANTS)),
         (tint[0], tint[1], tint[2]),
-        float(view.uniform(0.92, 1.08)),
-        (float(view.uniform(0.97, 1.03)), float(view.uniform(0.97, 1.03))),
+        float(view.uniform(*_wider((0.92, 1.08), bright))),
+        (float(view.uniform(*_wider((0.97, 1.03), bright))), float(view.uniform(*_wider((0.97, 1.03), bright)))),
         seed,
+        wear,
     )
+
+
+def _wider(span: tuple[float, float], factor: float) -> tuple[float, float]:
+    """A range about the same middle, ``factor`` times as wide; the very same for 1."""
+    if factor == 1.0:
+        return span
+    middle, half = (span[0] + span[1]) / 2, (span[1] - span[0]) / 2
+    return middle - factor * half, middle + factor * half
+
+
+def _more_clutter(where: Place, reach: float, rng: np.random.Generator) -> tuple[Part, ...]:
+    """Things left lying about and dirt, from a stream of their own; as likely at every place and step."""
+    parts: tuple[Part, ...] = ()
+    if where.name != "table":  # which has clutter of its own
+        parts = moved(clutter(rng, max(reach, 110.0), least=0), (0.0, 0.0, where.floor_z))
+    count = int(rng.integers(0, 22))
+    dirt = swarf(
+        rng, count, material=str(rng.choice(["swarf_white", "rubber", "abs_sand"])), centre=(0, 0, 0), spread=95
+    )
+    return parts + moved(dirt, (0.0, 0.0, where.floor_z))
 
 
 def _left_by_cutting(rng: np.random.Generator) -> tuple[Part, ...]:
@@ -144,22 +208,26 @@ def _left_by_cutting(rng: np.random.Generator) -> tuple[Part, ...]:
     )
 
 
-def _camera(where: Place, rng: np.random.Generator) -> Camera:
-    azimuth, elevation = (math.radians(float(rng.uniform(*r))) for r in (where.azimuth, where.elevation))
-    distance = float(rng.uniform(*where.distance))
-    target = (float(rng.uniform(-14, 14)), float(rng.uniform(-10, 10)), where.look_at_z)
+def _camera(where: Place, rng: np.random.Generator, wide: float) -> Camera:
+    azimuth, elevation = (math.radians(float(rng.uniform(*_wider(r, wide)))) for r in (where.azimuth, where.elevation))
+    distance = float(rng.uniform(*_wider(where.distance, wide)))
+    target = (
+        float(rng.uniform(*_wider((-14, 14), wide))),
+        float(rng.uniform(*_wider((-10, 10), wide))),
+        where.look_at_z,
+    )
     flat = distance * math.cos(elevation)
     position = (
         target[0] + flat * math.sin(azimuth),
         target[1] - flat * math.cos(azimuth),
         target[2] + distance * math.sin(elevation),
     )
-    return Camera(position, target, float(rng.uniform(-4, 4)), 42.0)
+    return Camera(position, target, float(rng.uniform(*_wider((-4, 4), wide))), 42.0)
 
 
-def _lights(where: Place, rng: np.random.Generator) -> tuple[Light, ...]:
-    towards = np.asarray(where.key_from) + rng.uniform(-0.2, 0.2, 3)
-    strength = 0.62 * float(rng.uniform(0.9, 1.1))
+def _lights(where: Place, rng: np.random.Generator, bright: float) -> tuple[Light, ...]:
+    towards = np.asarray(where.key_from) + rng.uniform(*_wider((-0.2, 0.2), bright), 3)
+    strength = 0.62 * float(rng.uniform(*_wider((0.9, 1.1), bright)))
     key = tuple(float(c) * strength for c in where.key)
     fill = tuple(float(c) * 0.16 for c in where.key[::-1])
     return (

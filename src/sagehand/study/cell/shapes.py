@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
@@ -23,6 +24,7 @@ __all__ = [
     "Lathe",
     "MeshData",
     "MeshShape",
+    "Plate",
     "Rod",
     "Shape",
     "Slab",
@@ -144,6 +146,25 @@ class Frame:
 
 
 @dataclass(frozen=True)
+class Plate:
+    """A disc with a rectangular opening right through.
+
+    Attributes:
+        radius: Radius of the disc [mm].
+        x: Full length of the opening along x [mm].
+        y: Full length of the opening along y [mm].
+        z: Height [mm].
+        corner: Radius of the opening's corners [mm].
+    """
+
+    radius: float
+    x: float
+    y: float
+    z: float
+    corner: float = 1.0
+
+
+@dataclass(frozen=True)
 class Wire:
     """A tube along a path; the path is in the part's frame, not moved to z = 0.
 
@@ -158,7 +179,7 @@ class Wire:
     flat: float = 1.0
 
 
-MeshShape: TypeAlias = Rod | Lathe | Slab | Frame | Wire
+MeshShape: TypeAlias = Rod | Lathe | Slab | Frame | Plate | Wire
 """The shapes that become triangles."""
 
 Shape: TypeAlias = Box | Cylinder | Capsule | MeshShape
@@ -180,8 +201,9 @@ class MeshData:
     uv: NDArray[np.float64]
 
 
+@lru_cache(maxsize=4096)
 def mesh_of(shape: MeshShape) -> MeshData:
-    """The triangles of ``shape``."""
+    """The triangles of ``shape``; kept, for scenes share most of their shapes."""
     match shape:
         case Lathe(profile=profile, segments=segments):
             return _loft([_ring(r, r, r, z, segments) for r, z in profile])
@@ -193,6 +215,19 @@ def mesh_of(shape: MeshShape) -> MeshData:
             inner = (x - 2 * wall, y - 2 * wall, max(corner - wall, 0.0))
             rings = [(*inner, 0.0), (x, y, corner, 0.0), (x, y, corner, 0.0), (x, y, corner, z), (x, y, corner, z)]
             rings += [(*inner, z), (*inner, z), (*inner, 0.0)]
+            return _loft([_outline(a, b, c, h) for a, b, c, h in rings])
+        case Plate(radius=radius, x=x, y=y, z=z, corner=corner):
+            hole, disc = (x, y, corner), (2 * radius, 2 * radius, radius)
+            rings = [
+                (*hole, 0.0),
+                (*disc, 0.0),
+                (*disc, 0.0),
+                (*disc, z),
+                (*disc, z),
+                (*hole, z),
+                (*hole, z),
+                (*hole, 0.0),
+            ]
             return _loft([_outline(a, b, c, h) for a, b, c, h in rings])
         case Wire(path=path, radius=radius, flat=flat):
             return _wire(path, radius, flat)

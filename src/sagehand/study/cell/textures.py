@@ -169,9 +169,12 @@ def _display(rng: np.random.Generator) -> Pixels:
 
 TEXTURES: dict[str, Callable[[np.random.Generator], Pixels]] = {
     "bed": _bed,
+    "board_black": lambda rng: _board(rng, (26, 28, 32), (48, 50, 56)),
     "board_blue": lambda rng: _board(rng, (24, 62, 96), (36, 86, 124)),
     "board_dark": lambda rng: _board(rng, (18, 70, 44), (30, 96, 60)),
     "board_green": lambda rng: _board(rng, (28, 104, 58), (52, 138, 82)),
+    "board_red": lambda rng: _board(rng, (118, 26, 30), (150, 48, 48)),
+    "board_white": lambda rng: _board(rng, (204, 206, 204), (176, 180, 178)),
     "brushed": _brushed,
     "cast": _cast,
     "display": _display,
@@ -181,7 +184,9 @@ TEXTURES: dict[str, Callable[[np.random.Generator], Pixels]] = {
     "plastic": _plastic,
     "wood": _wood,
     "wrap_aa": _wrap("FR6 / AA 1.5V", (38, 60, 120), (206, 208, 212)),
+    "wrap_cr": _wrap("CR14250 3V", (196, 96, 28), (206, 208, 212)),
     "wrap_cr123": _wrap("CR17345 3V", (118, 34, 40), (208, 172, 60)),
     "wrap_er": _wrap("ER14335 3.6V", (36, 104, 70), (206, 208, 212)),
+    "wrap_grey": _wrap("LS 3.6V", (120, 124, 130), (54, 60, 92)),
 }
 """Every texture by name."""
