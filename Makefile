@@ -9,7 +9,7 @@ PY := $(VENV)/bin/python
 PIP := $(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
 comma := ,
-ALL_EXTRAS := dev,oracles,render,bench,heic,export,torch,vlm,llamacpp
+ALL_EXTRAS := dev,oracles,render,study,bag,bench,heic,export,torch,vlm,finetune,llamacpp
 ifeq ($(EXTRAS),all)
 TEST_EXTRAS := $(ALL_EXTRAS)
 PYTEST_ARGS ?= -n auto --dist loadgroup

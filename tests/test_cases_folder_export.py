@@ -235,7 +235,7 @@ def test_a_folder_that_is_not_empty_is_refused_and_left_alone(folder: Path, base
     for bad in (folder, folder / "1.JPG"):
         with pytest.raises(InputError, match="give the name of a new folder"):
             export_folder(base, bad)
-    with pytest.raises(InputError, match=r"unknown format 'xml'; known: csv, jsonl"):
+    with pytest.raises(InputError, match=r"unknown format 'xml'; known: coco, csv, jsonl, labelme"):
         export_folder(base, folder / "new", format="xml")  # type: ignore[arg-type]
     assert tree(folder) == before
 

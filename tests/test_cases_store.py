@@ -505,6 +505,7 @@ def test_a_file_of_format_1_reads_its_depth_images_in_millimetres(base: CaseBase
     base.close()
     connection = sqlite3.connect(file)
     connection.execute("ALTER TABLE cases DROP COLUMN depth_unit")
+    connection.execute("ALTER TABLE decisions DROP COLUMN relief")
     connection.execute("PRAGMA user_version=1")
     connection.commit()
     connection.close()

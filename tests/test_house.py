@@ -16,7 +16,7 @@ SRC = Path(sagehand.__file__).parent
 # from the ground up; a room imports only from floors under its own (ARCHITECTURE.md draws the same)
 FLOORS = [
     {"errors"},
-    {"files", "settings", "stats"},
+    {"files", "interrupt", "settings", "stats"},
     {"picture"},
     {"embed", "pages", "demo", "vlm"},
     {"cases"},

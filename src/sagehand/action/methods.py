@@ -10,9 +10,9 @@ The cascade: the perceptual judge is always heard first, for it costs nothing. W
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from sagehand.action.abstain import why_abstain
 from sagehand.action.ask import question_of
@@ -33,9 +33,12 @@ if TYPE_CHECKING:
     from sagehand.judge.vlm import VlmJudge
     from sagehand.vlm.budget import Budget
 
-__all__ = ["METHODS", "Answered", "Asking", "Saved", "answer", "reason_against"]
+__all__ = ["METHODS", "Answered", "Asking", "Pick", "Saved", "answer", "reason_against"]
 
 METHODS = ("single", "guided", "zero-shot")
+Pick: TypeAlias = Callable[[Ranking], Candidate]
+"""Chooses the case that a model is shown, from the cases weighed; never called where there is no case."""
+
 _N = TypeVar("_N", int, float)
 _SHOWN = 5
 _SEARCH_SHARE = 0.7
@@ -61,6 +64,7 @@ class Asking:
         ask_below: The judge is asked only where the perceptual confidence is below; None always asks.
         params: Of the search.
         model: The judge, where it is a model: it has the decision's budget.
+        pick: Chooses the case that ``single`` shows to the judge; None for the best by picture and context.
     """
 
     method: str
@@ -75,6 +79,7 @@ class Asking:
     ask_below: float | None = None
     params: SearchParams = field(default_factory=SearchParams)
     model: VlmJudge | None = None
+    pick: Pick | None = None
 
 
 @dataclass(frozen=True)
@@ -131,7 +136,7 @@ def answer(asking: Asking, clock: Clock) -> Answered:
     if saved is not None:
         return Answered(perceptual or _nothing("perceptual", saved.because, None), perceptual, saved=saved)
     found: SearchResult | None = None
-    candidates = _first(asking)
+    candidates = _shown(asking)
     warnings: tuple[str, ...] = ()
     if asking.method == "guided":
         with clock("search"):
@@ -184,6 +189,12 @@ def _perceptual(asking: Asking) -> Prediction | None:
     return asking.perceptual.predict(
         question_of(asking.query, asking.ranking, candidates, asking.offered, asking.library)
     )
+
+
+def _shown(asking: Asking) -> tuple[Candidate, ...]:
+    if asking.pick is not None and asking.ranking is not None:
+        return (asking.pick(asking.ranking),)
+    return _first(asking)
 
 
 def _first(asking: Asking) -> tuple[Candidate, ...]:

@@ -17,7 +17,7 @@ from sagehand.action.compose import Grounds, compose, query_doc
 from sagehand.action.decision import Decision, Known
 from sagehand.action.guard import Verdicts
 from sagehand.action.library import ActionLibrary
-from sagehand.action.methods import METHODS, Asking, answer, reason_against
+from sagehand.action.methods import METHODS, Asking, Pick, answer, reason_against
 from sagehand.action.possible import possible
 from sagehand.cases import CaseBase, Index
 from sagehand.embed import Embedder, get_embedder
@@ -36,9 +36,12 @@ from sagehand.recall.rank import Ranking, rank
 if TYPE_CHECKING:
     from sagehand.vlm.ask import Vlm
 
-__all__ = ["DOMAIN_LEVEL", "METHODS", "Predictor"]
+__all__ = ["DOMAIN_LEVEL", "METHODS", "REPEATS_LOOKED_AT", "Predictor"]
 
 DOMAIN_LEVEL = 0.05
+REPEATS_LOOKED_AT = REPEAT_LIMIT - 1
+"""So many earlier answers for the same object are looked at."""
+
 _THUMBNAIL = 224
 
 
@@ -112,10 +115,15 @@ class Predictor:
         library = ActionLibrary.load(Path(actions)) if actions is not None else None
         return cls(CaseBase.open(Path(cases)), library, **options)
 
-    def close(self) -> None:
-        """Close the case base."""
+    def close(self, *, base: bool = True) -> None:
+        """Free what it holds.
+
+        Args:
+            base: Whether to close the case base, too; False where somebody else goes on with it.
+        """
         self._aside.shutdown(wait=True)
-        self.base.close()
+        if base:
+            self.base.close()
 
     def __enter__(self) -> Predictor:
         return self
@@ -130,6 +138,7 @@ class Predictor:
         *,
         method: str = "single",
         box: Box | None = None,
+        pick: Pick | None = None,
         allow_own: bool = False,
         **loading: Any,
     ) -> Decision:
@@ -140,7 +149,10 @@ class Predictor:
             known: What is known beside it.
             method: "single": the best case by picture and context. "guided": the case that a guided search finds.
                 "zero-shot": no case. The last two need a VLM.
-            box: A crop given by hand, for a base of crop ``truth``.
+            box: The crop, where it is there already: given by hand for a base of crop ``truth``, made before for one of
+                ``grid`` or ``box``.
+            pick: Chooses the case that a model is shown by "single", from the ranking (the nearest picture, as in the
+                paper's Single-RAG; or a wrong one, for a study); by default the best by picture and context.
             allow_own: Whether the query's own picture may be recalled.
             **loading: ``depth``, ``depth_unit``, ``limits``, ``name``: as for :func:`sagehand.picture.load`.
 
@@ -148,8 +160,9 @@ class Predictor:
             PictureError: The picture cannot be used.
             UnknownName: An action, fact, family or method that there is none of.
             NeedsVlm: The method asks a VLM, and none is set up.
+            InputError: ``pick`` for another method than "single", or without a model.
         """
-        self._check_method(method)
+        self._check_method(method, pick)
         known = known or Known()
         clock = Clock()
         index = self._follow()
@@ -184,6 +197,7 @@ class Predictor:
             ask_below=self.ask_below,
             params=self.search,
             model=seat.model,
+            pick=pick,
         )
         answered = answer(asking, clock)
         with clock("decide"):
@@ -203,9 +217,10 @@ class Predictor:
                 warnings=tuple(warnings),
             )
             decision = compose(asking, answered, prediction, why, grounds)
-        return self._remember(decision, thumbnail, query, clock)
+        setup = {"allow_own": allow_own, "domain_level": self.domain_level, "calibration": calibration.brief()}
+        return self._remember(decision, setup, thumbnail, query, clock)
 
-    def _check_method(self, method: str) -> None:
+    def _check_method(self, method: str, pick: Pick | None) -> None:
         if method not in METHODS:
             raise UnknownName("method", method, METHODS)
         if method != "single" and not self._model.there:
@@ -215,6 +230,8 @@ class Predictor:
             )
         if method == "zero-shot" and self.ask_below is not None:
             raise InputError("zero-shot has no confidence that ask_below could be held against", hint="leave it out")
+        if pick is not None and (method != "single" or not self._model.there):
+            raise InputError("pick chooses the case that a model is shown by 'single'", hint="leave it out")
 
     def _embed(self, seen: Picture, view: Picture, known: Known) -> tuple[Query, bytes | None]:
         """What is recalled by, and a thumbnail for the log; the picture's identity is worked out meanwhile."""
@@ -256,6 +273,8 @@ class Predictor:
         self, seen: Picture, judge: Judge, perceptual: PerceptualJudge, box: Box | None, warnings: list[str]
     ) -> Any:
         strategy = self._base_facts["crop"]
+        if box is not None and strategy in TURNS:
+            return seen.crop(box)
         if strategy in TURNS and judge is perceptual:
             warnings.append(f"the crop {strategy!r} is made for a VLM; the perceptual judge crops here")
         # what stands out is no question to a model: the cases were cut by the perceptual judge, too
@@ -293,18 +312,22 @@ class Predictor:
         """What was answered last for the object in hand, oldest first."""
         if known.object_id is None:
             return []
-        before = self.base.decisions(limit=REPEAT_LIMIT - 1, object_id=known.object_id)
+        before = self.base.decisions(limit=REPEATS_LOOKED_AT, object_id=known.object_id)
         return [doc.get("proposed", doc["next_action"]) for doc in reversed(before)]
 
-    def _remember(self, decision: Decision, thumbnail: bytes | None, query: Query, clock: Clock) -> Decision:
-        """Write the decision into the case base's log; a base that cannot be written only warns."""
+    def _remember(
+        self, decision: Decision, setup: dict[str, Any], thumbnail: bytes | None, query: Query, clock: Clock
+    ) -> Decision:
+        """Write the decision into the case base's log, with what a replay needs; a base that cannot be written only warns."""
         number = None
         warnings = decision.warnings
         if self.log:
             with clock("log"):
-                doc = replace(decision, seconds=clock.total(), timings=clock.parts).to_dict()
+                doc = {**replace(decision, seconds=clock.total(), timings=clock.parts).to_dict(), "setup": setup}
                 try:
-                    number = self.base.record_decision(doc, vector=query.vector, thumbnail=thumbnail)
+                    number = self.base.record_decision(
+                        doc, vector=query.vector, thumbnail=thumbnail, relief=query.depth_vector
+                    )
                 except StoreError as error:
                     warnings = (*warnings, f"the decision was not logged: {error.message}")
         return replace(decision, decision=number, warnings=warnings, seconds=clock.total(), timings=dict(clock.parts))

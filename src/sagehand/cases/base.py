@@ -251,6 +251,7 @@ class CaseBase(Reader):
         *,
         vector: NDArray[np.float32] | None = None,
         thumbnail: bytes | None = None,
+        relief: NDArray[np.float32] | None = None,
         wait: float = 1.0,
     ) -> int:
         """Append a decision to the log, durably.
@@ -259,6 +260,7 @@ class CaseBase(Reader):
             doc: Plain JSON; its ``object_id`` can be asked for later.
             vector: The query's embedding, shape (d,).
             thumbnail: A small picture of the query.
+            relief: The query's depth vector, shape (576,).
             wait: How long to wait for the write lock [s]: whoever decides must not stand still for the log.
 
         Returns:
@@ -268,12 +270,21 @@ class CaseBase(Reader):
             StoreBusy: The lock was not to be had in that time.
         """
         with self._store.writing(wait) as connection:
-            return decisions.append(connection, doc, vector, thumbnail)
+            return decisions.append(connection, doc, vector, thumbnail, relief)
 
-    def decisions(self, *, limit: int | None = 20, object_id: str | None = None) -> list[dict[str, Any]]:
-        """The last decisions, newest first: the documents, with ``decision``, ``time`` and ``base_revision``."""
+    def decisions(
+        self, *, limit: int | None = 20, object_id: str | None = None, before: int | None = None
+    ) -> list[dict[str, Any]]:
+        """The last decisions, newest first: the documents, with ``decision``, ``time`` and ``base_revision``.
+
+        Args:
+            limit: At most so many; None for all.
+            object_id: Only those for this object.
+            before: Only those before the decision of this number.
+        """
         with self._store.reading() as connection:
-            return decisions.recent(connection, limit=-1 if limit is None else limit, object_id=object_id)
+            most = -1 if limit is None else limit
+            return decisions.recent(connection, limit=most, object_id=object_id, before=before)
 
     def decision(self, number: int) -> dict[str, Any]:
         """One decision by its number."""
@@ -289,6 +300,11 @@ class CaseBase(Reader):
         """The query's embedding that was kept with a decision, shape (d,)."""
         with self._store.reading() as connection:
             return decisions.vector_of(connection, number)
+
+    def decision_relief(self, number: int) -> NDArray[np.float32] | None:
+        """The query's depth vector that was kept with a decision, shape (576,); files of before format 3 kept none."""
+        with self._store.reading() as connection:
+            return decisions.relief_of(connection, number)
 
     @contextlib.contextmanager
     def _write(self) -> Iterator[sqlite3.Connection]:

@@ -15,7 +15,7 @@ from sagehand.cases.records import dump, read_object
 from sagehand.cases.vectors import to_blob
 from sagehand.errors import InputError, NoSuchCase
 
-__all__ = ["append", "one", "plain_json", "recent", "thumbnail_of", "vector_of"]
+__all__ = ["append", "one", "plain_json", "recent", "relief_of", "thumbnail_of", "vector_of"]
 
 _COLUMNS = "n, time, revision, doc"
 
@@ -25,6 +25,7 @@ def append(
     doc: Mapping[str, Any],
     vector: NDArray[np.float32] | None,
     thumbnail: bytes | None,
+    relief: NDArray[np.float32] | None = None,
 ) -> int:
     """Write a decision, inside a write transaction; returns its number.
 
@@ -40,9 +41,10 @@ def append(
         text,
         None if vector is None else to_blob(np.asarray(vector)),
         thumbnail,
+        None if relief is None else to_blob(np.asarray(relief)),
     )
-    columns = "time, object_id, revision, doc, vector, thumbnail"
-    sql = f"INSERT INTO decisions ({columns}) VALUES (?, ?, ?, ?, ?, ?)"
+    columns = "time, object_id, revision, doc, vector, thumbnail, relief"
+    sql = f"INSERT INTO decisions ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?)"
     return int(connection.execute(sql, values).lastrowid or 0)
 
 
@@ -56,10 +58,14 @@ def plain_json(doc: Mapping[str, Any], what: str) -> str:
     return text
 
 
-def recent(connection: sqlite3.Connection, *, limit: int, object_id: str | None) -> list[dict[str, Any]]:
-    """The last decisions, newest first; of one object, if asked."""
-    which, values = ("", []) if object_id is None else ("WHERE object_id = ?", [object_id])
-    sql = f"SELECT {_COLUMNS} FROM decisions {which} ORDER BY n DESC LIMIT ?"
+def recent(
+    connection: sqlite3.Connection, *, limit: int, object_id: str | None, before: int | None = None
+) -> list[dict[str, Any]]:
+    """The last decisions, newest first; of one object, and before another decision, if asked."""
+    asked = {"object_id = ?": object_id, "n < ?": before}
+    values: list[Any] = [value for value in asked.values() if value is not None]
+    which = " AND ".join(condition for condition, value in asked.items() if value is not None)
+    sql = f"SELECT {_COLUMNS} FROM decisions {'WHERE ' + which if which else ''} ORDER BY n DESC LIMIT ?"
     return [_document(row) for row in connection.execute(sql, [*values, limit]).fetchall()]
 
 
@@ -76,7 +82,15 @@ def thumbnail_of(connection: sqlite3.Connection, number: int) -> bytes | None:
 
 def vector_of(connection: sqlite3.Connection, number: int) -> NDArray[np.float32] | None:
     """The query vector that was kept with a decision, shape (d,)."""
-    blob = _found(connection, number, "vector")[0]
+    return _floats(_found(connection, number, "vector")[0])
+
+
+def relief_of(connection: sqlite3.Connection, number: int) -> NDArray[np.float32] | None:
+    """The query's depth vector that was kept with a decision, shape (576,)."""
+    return _floats(_found(connection, number, "relief")[0])
+
+
+def _floats(blob: bytes | None) -> NDArray[np.float32] | None:
     return None if blob is None else np.frombuffer(blob, np.dtype("<f4")).astype(np.float32)
 
 

@@ -18,11 +18,12 @@ import shutil
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from sagehand.cases.case import ROW_FIELDS
-from sagehand.cases.table import LIST_COLUMNS, path_problem
-from sagehand.errors import InputError, StoreError, StoreFull
+from sagehand.cases.formats import coco, labelme
+from sagehand.cases.table import FORMATS, LIST_COLUMNS, Format, path_problem
+from sagehand.errors import InputError, PictureError, StoreError, StoreFull, UnknownName
 
 if TYPE_CHECKING:
     from sagehand.cases.base import CaseBase
@@ -60,13 +61,13 @@ class ExportReport:
     folder: str
     """The folder, which did not exist before or was empty."""
     format: str
-    """"jsonl" or "csv"."""
+    """"jsonl", "csv", "coco" or "labelme"."""
     cases: int
     """Rows written, each with its picture."""
     depth_images: int
     """Depth images written."""
     rewritten: int
-    """Rows that are not the very line they came from: corrected, renamed, from no file, or written as CSV."""
+    """Rows that are not the very line they came from: corrected, renamed, from no file, or in another format."""
     renamed: tuple[RenamedFile, ...]
     """Files whose name was taken by another case, or cannot lie in the folder."""
     left_out: tuple[str, ...] = ()
@@ -78,7 +79,7 @@ class ExportReport:
 
 
 def export_folder(
-    base: CaseBase, folder: str | Path, *, format: Literal["jsonl", "csv"] = "jsonl", where: Where | None = None
+    base: CaseBase, folder: str | Path, *, format: Format = "jsonl", where: Where | None = None
 ) -> ExportReport:
     """Write active cases to a new folder, in the order in which they came into the case base.
 
@@ -86,15 +87,15 @@ def export_folder(
         base: The case base.
         folder: Must not exist, or be empty. Folders above it are made.
         format: ``metadata.jsonl`` or ``metadata.csv``. A CSV holds text alone: numbers and lists under keys that
-            sagehand does not know come back from it as text.
+            sagehand does not know come back from it as text. "coco" and "labelme" lose nothing, when they come back.
         where: Which cases; default: all.
 
     Raises:
         InputError: The format is unknown; the folder is not empty or cannot be written.
         StoreFull: The disk is full; nothing was left behind.
     """
-    if format not in ("jsonl", "csv"):
-        raise InputError(f"unknown format {format!r}; known: csv, jsonl")
+    if format not in FORMATS:
+        raise UnknownName("format", format, FORMATS)
     target = Path(folder)
     if target.is_symlink() or (target.exists() and not target.is_dir()):
         raise InputError(f"{target}: is there already, and is no folder", hint="give the name of a new folder")
@@ -105,7 +106,7 @@ def export_folder(
         target.absolute().parent.mkdir(parents=True, exist_ok=True)
         draft = target.absolute().with_name(f".{target.name}.{secrets.token_hex(4)}.part")
         draft.mkdir()
-        report = _Writing(base, draft, str(folder)).write(*base.readable_cases(where), format)
+        report = _Writing(base, draft, str(folder), format).write(*base.readable_cases(where))
         os.rename(draft, target.absolute())  # replaces an empty folder, and only that
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
@@ -124,13 +125,15 @@ def export_folder(
 class _Writing:
     """One export under way."""
 
-    def __init__(self, base: CaseBase, root: Path, shown: str) -> None:
-        self._base, self._root, self._shown = base, root, shown
-        self._names = _Names()
+    def __init__(self, base: CaseBase, root: Path, shown: str, format: Format) -> None:
+        self._base, self._root, self._shown, self._format = base, root, shown, format
+        self._names = _Names(
+            ["metadata.jsonl", "metadata.csv", *([coco.FILE] if format in ("coco", "labelme") else [])]
+        )
         self._renamed: list[RenamedFile] = []
         self._rewritten = self._depth_images = 0
 
-    def write(self, cases: Iterable[Case], damaged: Iterable[str], format: Literal["jsonl", "csv"]) -> ExportReport:
+    def write(self, cases: Iterable[Case], damaged: Iterable[str]) -> ExportReport:
         left_out = [f"case {case_id}: its row is damaged" for case_id in damaged]
         rows = []
         for case in cases:
@@ -140,16 +143,41 @@ class _Writing:
                 if error.retryable:
                     raise
                 left_out.append(f"case {case.id}: {error.message}")
-        if format == "csv":
+        self._labels(rows)
+        anew = sum(line is None for _, line in rows) if self._format == "jsonl" else len(rows)
+        return ExportReport(
+            self._shown, self._format, len(rows), self._depth_images, anew, tuple(self._renamed), tuple(left_out)
+        )
+
+    def _labels(self, rows: list[tuple[dict[str, Any], str | None]]) -> None:
+        """Write the labels, in the format that was asked for."""
+        if self._format == "csv":
             (self._root / "metadata.csv").write_text(_as_csv([row for row, _ in rows]), encoding="utf-8", newline="")
-        else:
+        elif self._format == "jsonl":
             lines = [json.dumps(row, ensure_ascii=False) if line is None else line for row, line in rows]
             text = "".join(f"{line}\n" for line in lines)
             (self._root / "metadata.jsonl").write_text(text, encoding="utf-8", newline="")
-        anew = len(rows) if format == "csv" else sum(line is None for _, line in rows)
-        return ExportReport(
-            self._shown, format, len(rows), self._depth_images, anew, tuple(self._renamed), tuple(left_out)
+        elif self._format == "coco":
+            self._json(coco.FILE, coco.document((row, self._size(row)) for row, _ in rows))
+        else:
+            for row, _ in rows:
+                name = str(PurePosixPath(row["file_name"]).with_suffix(".json"))
+                # a.jpg and a.png would both have an a.json: LabelMe's own imagePath says whose it is
+                self._json(self._names.take(name, row["file_name"].encode()), labelme.document(row, self._size(row)))
+
+    def _json(self, name: str, doc: dict[str, Any]) -> None:
+        (self._root / name).write_text(
+            json.dumps(doc, ensure_ascii=False, indent=1) + "\n", encoding="utf-8", newline=""
         )
+
+    def _size(self, row: dict[str, Any]) -> tuple[int, int] | None:
+        """Width and height of a picture, upright by its EXIF, as outlines are; None where it cannot be decoded."""
+        from sagehand.picture import load
+
+        try:
+            return load(self._root / row["file_name"]).size
+        except PictureError:
+            return None
 
     def _case(self, case: Case) -> tuple[dict[str, Any], str | None]:
         """Write the files of a case; returns its row, and the line it came from if that still holds."""
@@ -186,10 +214,8 @@ class _Writing:
 class _Names:
     """The names given out in a folder: no two files on one path, and no file where a folder must be."""
 
-    def __init__(self) -> None:
-        self._files: dict[PurePosixPath, bytes | None] = {
-            PurePosixPath(f"metadata.{f}"): None for f in ("jsonl", "csv")
-        }
+    def __init__(self, taken: Iterable[str]) -> None:
+        self._files: dict[PurePosixPath, bytes | None] = {PurePosixPath(name): None for name in taken}
         self._folders: set[PurePosixPath] = set()
         self._next: dict[str, int] = {}
 

@@ -9,26 +9,24 @@ resume an import, run it again: a file whose bytes and label stand in the case b
 from __future__ import annotations
 
 import os
-import signal
-import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from sagehand.cases.case import DepthUnit
 from sagehand.cases.intake import Cropper, LabelCheck, Outcome, Reader, Writer
-from sagehand.cases.table import RowProblem, TableRow, read_table
+from sagehand.cases.table import Format, RowProblem, TableRow, read_table
 from sagehand.errors import CropMismatch, InputError, StoreError
 
 if TYPE_CHECKING:
     from sagehand.cases.base import CaseBase
     from sagehand.embed import Embedder
-    from sagehand.picture import Limits
+    from sagehand.interrupt import held_interrupt
+from sagehand.picture import Limits
 
 __all__ = ["Cropper", "ImportInterrupted", "ImportReport", "LabelCheck", "image_files", "import_folder"]
 
@@ -58,6 +56,8 @@ class ImportReport:
     """How long it took [s]."""
     interrupted: bool = False
     """Whether it was stopped by Ctrl-C; running it again goes on where it stopped."""
+    format: str = "jsonl"
+    """What was read: "jsonl", "csv", "coco" or "labelme"."""
 
     @property
     def images_per_second(self) -> float:
@@ -82,6 +82,7 @@ def import_folder(
     base: CaseBase,
     embedder: Embedder,
     *,
+    format: Format | Literal["auto"] = "auto",
     cropper: Cropper | None = None,
     check: LabelCheck | None = None,
     workers: int | None = None,
@@ -93,10 +94,11 @@ def import_folder(
     """Import a folder of cases.
 
     Args:
-        folder: Holds the pictures and one ``metadata.jsonl`` or ``metadata.csv``.
+        folder: Holds the pictures and one ``metadata.jsonl`` or ``metadata.csv``, or COCO or LabelMe annotations.
         base: Where the cases go.
         embedder: Called from several threads at once, one picture a call: best one that uses a single thread itself
             (``get_embedder(name, threads=1)``).
+        format: As for :func:`~sagehand.cases.table.read_table`.
         cropper: Finds the part of a picture to embed; called from the worker threads. Needs a case base that was
             created for that crop.
         check: Called with the fields of each row (``parse_row``) before its picture is read; an ``InputError`` that it
@@ -121,7 +123,7 @@ def import_folder(
     workers = len(os.sched_getaffinity(0)) if workers is None else workers
     if workers < 1 or batch < 1:
         raise InputError(f"workers is {workers} and batch {batch}; both must be at least 1")
-    table = read_table(folder)
+    table = read_table(folder, format)
     base.require(embedder.identity, "none" if cropper is None else None)
     if cropper is not None and base.crop == "none":
         raise CropMismatch("the case base was built without cropping", hint="create one for the crop, or leave it out")
@@ -142,6 +144,7 @@ def import_folder(
         skipped=tuple(name for name in files if name not in in_rows),
         seconds=time.perf_counter() - started,
         interrupted=interrupted,
+        format=table.format,
     )
     if interrupted:
         raise ImportInterrupted(report)
@@ -153,7 +156,7 @@ def _run(rows: Sequence[TableRow], reader: Reader, writer: Writer, workers: int)
     waiting = iter(rows)
     window: deque[Future[Outcome]] = deque()
     broken: BaseException | None = None
-    with _held_interrupt() as asked, ThreadPoolExecutor(workers, "import") as pool:
+    with held_interrupt() as asked, ThreadPoolExecutor(workers, "import") as pool:
         try:
             while not asked.is_set():
                 while len(window) < _WINDOW * workers and (row := next(waiting, None)) is not None:
@@ -176,27 +179,6 @@ def _run(rows: Sequence[TableRow], reader: Reader, writer: Writer, workers: int)
     if broken is not None and not isinstance(broken, KeyboardInterrupt):
         raise broken
     return asked.is_set() or broken is not None
-
-
-@contextmanager
-def _held_interrupt() -> Iterator[threading.Event]:
-    """Turn the first Ctrl-C into an event; a second one interrupts as ever. A handler of the program's own stays."""
-    asked = threading.Event()
-    ours = threading.current_thread() is threading.main_thread()
-    if not ours or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
-        yield asked
-        return
-
-    def hold(number: int, frame: Any) -> None:
-        if asked.is_set():
-            signal.default_int_handler(number, frame)
-        asked.set()
-
-    signal.signal(signal.SIGINT, hold)
-    try:
-        yield asked
-    finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def image_files(folder: str | Path) -> list[str]:

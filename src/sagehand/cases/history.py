@@ -6,7 +6,7 @@ Nothing is ever taken out: undo writes what it reverts as a new batch, so that a
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -15,7 +15,18 @@ from sagehand.cases.records import State, dump, read_object, read_state, write_s
 from sagehand.cases.sqlite_errors import Damaged
 from sagehand.errors import StoreError
 
-__all__ = ["Batch", "DeclaredStep", "LogEntry", "as_of", "last_seq", "read_log", "undo_batches"]
+__all__ = [
+    "Batch",
+    "DeclaredStep",
+    "LogEntry",
+    "as_of",
+    "changes_since",
+    "embedded_anew_since",
+    "last_seq",
+    "read_log",
+    "states_as_of",
+    "undo_batches",
+]
 
 DeclaredStep = tuple[str, str, int, str | None]
 """Family, device, number and name of a step that was declared, with or without cases."""
@@ -175,9 +186,32 @@ def _declared(doc: dict[str, Any] | None) -> list[DeclaredStep]:
 
 def as_of(connection: sqlite3.Connection, revision: int) -> dict[str, dict[str, Any]]:
     """The rows of the active cases as they were after change ``revision``, by id."""
+    return {case_id: state.row for case_id, state in states_as_of(connection, revision).items()}
+
+
+def states_as_of(connection: sqlite3.Connection, revision: int) -> dict[str, State]:
+    """The active cases as they were after change ``revision``, by id."""
     sql = (
         "SELECT case_id, after FROM history WHERE seq IN "
         "(SELECT max(seq) FROM history WHERE seq <= ? AND case_id IS NOT NULL GROUP BY case_id)"
     )
     states = {case_id: State.from_json(after) for case_id, after in connection.execute(sql, (revision,))}
-    return {case_id: state.row for case_id, state in states.items() if not state.retired}
+    return {case_id: state for case_id, state in states.items() if not state.retired}
+
+
+def changes_since(connection: sqlite3.Connection, revision: int, case_ids: Sequence[str]) -> list[LogEntry]:
+    """What was done to some cases after change ``revision``, oldest first."""
+    marks = ", ".join("?" * len(case_ids))
+    sql = (
+        "SELECT seq, batch, time, operation, case_id, before, after, reason, undoes FROM history "
+        f"WHERE seq > ? AND case_id IN ({marks}) ORDER BY seq"
+    )
+    rows = connection.execute(sql, (revision, *case_ids)).fetchall()
+    return [LogEntry(*row[:5], *(_doc(doc, row[0]) for doc in row[5:7]), *row[7:]) for row in rows]
+
+
+def embedded_anew_since(connection: sqlite3.Connection, revision: int) -> int | None:
+    """The first change after ``revision`` that replaced every vector, or None."""
+    sql = "SELECT min(seq) FROM history WHERE seq > ? AND operation = ?"
+    found = connection.execute(sql, (revision, _REEMBED)).fetchone()[0]
+    return None if found is None else int(found)

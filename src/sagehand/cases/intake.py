@@ -131,6 +131,12 @@ class Reader:
         depth_path = None if depth_name is None else self._folder / depth_name  # by path: errors then name the file
         unit = None if depth_path is None else self._depth_unit
         picture = load(image, name=row.file_name, depth=depth_path, depth_unit=unit, limits=self._limits)
+        if row.size is not None and row.size != picture.size:
+            drawn, is_ = (f"{width}x{height}" for width, height in (row.size, picture.size))
+            raise InputError(
+                f"was annotated at {drawn} pixels, and has {is_}",
+                hint="annotate the picture as it is, upright by its EXIF",
+            )
         seen = crop_and_embed(picture, fields, self._cropper, self._embedder)
         draft = CaseDraft(
             image=image,

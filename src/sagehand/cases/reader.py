@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -15,6 +16,7 @@ from sagehand.cases.case import Case, DepthUnit, Hit, Where
 from sagehand.cases.follow import IndexFollower
 from sagehand.cases.history import LogEntry
 from sagehand.cases.index import Index
+from sagehand.cases.past import Past, past_index
 from sagehand.cases.records import State, read_object, read_state, records_since
 from sagehand.cases.shelf import Shelf
 from sagehand.cases.sqlite_errors import Damaged, translated
@@ -226,6 +228,26 @@ class Reader:
         """The rows of the active cases as they were at a revision, by id."""
         with self._store.reading() as connection:
             return history.as_of(connection, revision)
+
+    def index_as_of(self, revision: int) -> Past:
+        """The searchable view as it was at a revision.
+
+        Raises:
+            InputError: There is no such revision.
+            StoreError: Every case was embedded anew since.
+        """
+        with self._store.reading() as connection:
+            return past_index(connection, revision, self.embedder.dimension, self._store.name)
+
+    def changes_since(self, revision: int, case_ids: Sequence[str]) -> list[LogEntry]:
+        """What was done to some cases after a revision, oldest first."""
+        with self._store.reading() as connection:
+            return history.changes_since(connection, revision, case_ids)
+
+    def embedded_anew_since(self, revision: int) -> int | None:
+        """The first change after a revision that replaced every vector, or None."""
+        with self._store.reading() as connection:
+            return history.embedded_anew_since(connection, revision)
 
     def problems(self, *, thorough: bool = False) -> list[str]:
         """What is wrong with the file, in words; empty when all is well.

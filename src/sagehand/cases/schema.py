@@ -9,9 +9,12 @@ from sagehand.errors import NewerCaseBase, NotACaseBase
 __all__ = ["APPLICATION_ID", "MIGRATIONS", "SCHEMA_VERSION", "check_version", "migrate", "write_schema"]
 
 APPLICATION_ID = 0x53414745  # "SAGE"
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
-MIGRATIONS: dict[int, tuple[str, ...]] = {2: ("ALTER TABLE cases ADD COLUMN depth_unit TEXT",)}
+MIGRATIONS: dict[int, tuple[str, ...]] = {
+    2: ("ALTER TABLE cases ADD COLUMN depth_unit TEXT",),
+    3: ("ALTER TABLE decisions ADD COLUMN relief BLOB",),
+}
 """Version → the statements that bring a file of the version before it to this one."""
 
 SCHEMA = """
@@ -58,7 +61,8 @@ CREATE TABLE decisions (
   revision INTEGER NOT NULL,          -- of the case base, when it was decided
   doc TEXT NOT NULL,
   vector BLOB,
-  thumbnail BLOB
+  thumbnail BLOB,
+  relief BLOB                         -- the query's depth vector; NULL, before format 3, says nothing
 );
 CREATE INDEX decisions_by_object ON decisions (object_id, n);
 """

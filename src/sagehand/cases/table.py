@@ -1,6 +1,7 @@
 """The table of a folder of cases: ``metadata.jsonl`` or ``metadata.csv`` to rows with line numbers.
 
-The layout is Hugging Face's imagefolder: one row a picture, ``file_name`` relative to the folder. Reading never stops
+The layout is Hugging Face's imagefolder: one row a picture, ``file_name`` relative to the folder. A folder that has no such
+table may have COCO or LabelMe annotations (:mod:`sagehand.cases.formats`), which give the same rows. Reading never stops
 at a broken line: it becomes a :class:`RowProblem` and the rest is read. What the *labels* in a row mean is checked by
 :func:`sagehand.cases.case.parse_row`; here only that a row is a row, and that its file lies inside the folder.
 """
@@ -8,17 +9,34 @@ at a broken line: it becomes a :class:`RowProblem` and the rest is read. What th
 from __future__ import annotations
 
 import csv
-import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any, Literal, NoReturn
+from typing import Any, Literal, TypeAlias
 
 from sagehand.cases.case import ROW_FIELDS
-from sagehand.errors import InputError
+from sagehand.cases.formats.strict import BadRow, strict_json
+from sagehand.errors import InputError, UnknownName
 
-__all__ = ["FILE_COLUMNS", "LIST_COLUMNS", "ROW_SHAPE", "RowProblem", "Table", "TableRow", "path_problem", "read_table"]
+__all__ = [
+    "FILE_COLUMNS",
+    "FORMATS",
+    "LIST_COLUMNS",
+    "ROW_SHAPE",
+    "Format",
+    "RowProblem",
+    "Table",
+    "TableRow",
+    "path_problem",
+    "read_table",
+]
+
+Format: TypeAlias = Literal["jsonl", "csv", "coco", "labelme"]
+"""How labels are written."""
+
+FORMATS: tuple[Format, ...] = ("jsonl", "csv", "coco", "labelme")
+"""All of them; the first is the default."""
 
 LIST_COLUMNS = ("history", "remaining_actions")
 FILE_COLUMNS = ("file_name", "depth_file_name")
@@ -39,11 +57,13 @@ class TableRow:
     """One good row of the table."""
 
     line: int
-    """Line of the file on which the row starts, from 1."""
+    """Line of the file on which the row starts, from 1; of COCO and LabelMe the number of the picture."""
     values: Mapping[str, Any]
     """The row, keys in the order of the file; in a CSV an empty cell is absent."""
     text: str | None
-    """The line as it was written, without its line feed (JSON lines); None for a CSV, which is written anew."""
+    """The line as it was written, without its line feed (JSON lines); None for the others, which are written anew."""
+    size: tuple[int, int] | None = None
+    """Width and height of the picture that the outline was drawn on, where the annotation says so [px]."""
 
     @property
     def file_name(self) -> str:
@@ -56,7 +76,7 @@ class RowProblem:
     """A row that cannot be used."""
 
     line: int
-    """Line of the file on which the row starts, from 1."""
+    """Line of the file on which the row starts, from 1; of COCO and LabelMe the number of the picture."""
     file_name: str
     """The row's ``file_name`` if it could be read, else ""."""
     reason: str
@@ -68,28 +88,78 @@ class Table:
     """All rows of one table."""
 
     path: Path
-    """The file that was read."""
-    format: Literal["jsonl", "csv"]
-    """Which of the two it is."""
+    """The file that was read; of LabelMe the folder."""
+    format: Format
+    """Which it is."""
     rows: tuple[TableRow, ...]
     """Good rows, in the order of the file."""
     problems: tuple[RowProblem, ...]
     """Rows that cannot be used, in the order of the file."""
 
 
-class _BadRow(Exception):
-    """One row cannot be used; becomes a RowProblem."""
+_Found: TypeAlias = "tuple[int, dict[str, Any] | BadRow, str | None, tuple[int, int] | None]"
 
 
-def read_table(folder: str | Path) -> Table:
-    """Read the ``metadata.jsonl`` or ``metadata.csv`` of a folder.
+def read_table(folder: str | Path, format: Format | Literal["auto"] = "auto") -> Table:
+    """Read the labels of a folder.
+
+    Args:
+        folder: Holds the pictures.
+        format: What to read; "auto" takes ``metadata.jsonl`` or ``metadata.csv``, else COCO, else LabelMe annotations.
 
     Raises:
-        InputError: The folder, or a table in it, is missing; both tables are there; the file cannot be read or is
+        UnknownName: There is no such format.
+        InputError: The folder, or a table in it, is missing; several tables are there; the file cannot be read or is
             UTF-16; a CSV's header cannot be used; there is no row at all.
     """
+    if format not in ("auto", *FORMATS):
+        raise UnknownName("format", format, ("auto", *FORMATS))
     folder = Path(folder)
-    path = _find_table(folder)
+    path, format_, entries = _source(folder, format)
+    rows: list[TableRow] = []
+    problems: list[RowProblem] = []
+    first_line: dict[str, int] = {}
+    for line, found, text, size in entries:
+        try:
+            if isinstance(found, BadRow):
+                raise found
+            values = _checked(found)
+            name = str(PurePosixPath(values["file_name"]))
+            if name in first_line:
+                where = (
+                    f"on line {first_line[name]}" if format_ in ("jsonl", "csv") else f"as number {first_line[name]}"
+                )
+                raise BadRow(f"file_name {values['file_name']!r} stands {where} already")
+            first_line[name] = line
+            rows.append(TableRow(line, values, text, size))
+        except BadRow as bad:
+            given = found.get("file_name") if isinstance(found, dict) else bad.file_name
+            problems.append(RowProblem(line, given if isinstance(given, str) else "", str(bad)))
+    if not rows and not problems:
+        hint = (
+            f"write one line a picture: {ROW_SHAPE}" if format_ in ("jsonl", "csv") else "annotate the pictures first"
+        )
+        raise InputError(f"{path}: holds no row", hint=hint)
+    return Table(path, format_, tuple(rows), tuple(problems))
+
+
+def _source(folder: Path, format: str) -> tuple[Path, Format, Iterable[_Found]]:
+    """Which file is read, what it is, and what stands in it."""
+    if format in ("auto", "coco", "labelme") and folder.is_dir():
+        from sagehand.cases.formats import coco, labelme
+
+        plain = format == "auto" and any((folder / f"metadata.{f}").is_file() for f in ("jsonl", "csv"))
+        if not plain and format != "labelme" and (found := coco.find(folder)) is not None:
+            return found, "coco", coco.read(folder, found)
+        if not plain and format != "coco" and (files := labelme.find(folder)):
+            return folder, "labelme", labelme.read(folder, files)
+        if format == "coco":
+            raise InputError(f"{folder}: holds no COCO annotations", hint=f"valid names: {', '.join(coco.NAMES)}")
+        if format == "labelme":
+            raise InputError(
+                f"{folder}: holds no LabelMe annotations", hint="LabelMe writes one .json beside each picture"
+            )
+    path = _find_table(folder, ("jsonl", "csv") if format == "auto" or not folder.is_dir() else (format,))
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -97,26 +167,9 @@ def read_table(folder: str | Path) -> Table:
     if data.startswith(_UTF16):
         raise InputError(f"{path}: is UTF-16 text", hint="save it as UTF-8")
     data = data.removeprefix(_BOM)
-    rows: list[TableRow] = []
-    problems: list[RowProblem] = []
-    format_: Literal["jsonl", "csv"] = "csv" if path.suffix == ".csv" else "jsonl"
-    first_line: dict[str, int] = {}
-    for line, found, text in _csv_rows(path, data) if format_ == "csv" else _json_rows(data):
-        try:
-            if isinstance(found, _BadRow):
-                raise found
-            values = _checked(found)
-            name = str(PurePosixPath(values["file_name"]))
-            if name in first_line:
-                raise _BadRow(f"file_name {values['file_name']!r} stands on line {first_line[name]} already")
-            first_line[name] = line
-            rows.append(TableRow(line, values, text))
-        except _BadRow as bad:
-            given = found.get("file_name") if isinstance(found, dict) else None
-            problems.append(RowProblem(line, given if isinstance(given, str) else "", str(bad)))
-    if not rows and not problems:
-        raise InputError(f"{path}: holds no row", hint=f"write one line a picture: {ROW_SHAPE}")
-    return Table(path, format_, tuple(rows), tuple(problems))
+    format_: Format = "csv" if path.suffix == ".csv" else "jsonl"
+    found_ = _csv_rows(path, data) if format_ == "csv" else _json_rows(data)
+    return path, format_, ((line, row, text, None) for line, row, text in found_)
 
 
 def path_problem(name: object) -> str | None:
@@ -135,11 +188,11 @@ def path_problem(name: object) -> str | None:
     return None
 
 
-def _find_table(folder: Path) -> Path:
+def _find_table(folder: Path, formats: tuple[str, ...]) -> Path:
     if not folder.is_dir():
         what = "is not a folder" if folder.exists() else "no such folder"
         raise InputError(f"{folder}: {what}", hint="give the folder that holds the pictures and their metadata.jsonl")
-    found = [folder / name for name in ("metadata.jsonl", "metadata.csv") if (folder / name).is_file()]
+    found = [folder / f"metadata.{name}" for name in formats if (folder / f"metadata.{name}").is_file()]
     if len(found) == 2:
         raise InputError(f"{folder}: holds both metadata.jsonl and metadata.csv", hint="keep the one that counts")
     if found:
@@ -159,15 +212,15 @@ def _find_table(folder: Path) -> Path:
 
 def _checked(values: dict[str, Any]) -> dict[str, Any]:
     if values.get("file_name") is None:
-        raise _BadRow("file_name is missing")
+        raise BadRow("file_name is missing")
     for column in FILE_COLUMNS:
         problem = path_problem(values[column]) if values.get(column) is not None else None
         if problem:
-            raise _BadRow(f"{column} {problem}")
+            raise BadRow(f"{column} {problem}")
     return values
 
 
-def _json_rows(data: bytes) -> Iterator[tuple[int, dict[str, Any] | _BadRow, str | None]]:
+def _json_rows(data: bytes) -> Iterator[tuple[int, dict[str, Any] | BadRow, str | None]]:
     # only a line feed ends a line: a carriage return before it is kept in the text, so that export gives it back
     for line, raw in enumerate(data.split(b"\n"), start=1):
         if not raw.strip():
@@ -175,76 +228,44 @@ def _json_rows(data: bytes) -> Iterator[tuple[int, dict[str, Any] | _BadRow, str
         try:
             text = raw.decode("utf-8")
         except UnicodeDecodeError as error:
-            yield line, _BadRow(f"not UTF-8 text at byte {error.start + 1} of the line"), None
+            yield line, BadRow(f"not UTF-8 text at byte {error.start + 1} of the line"), None
             continue
         try:
             yield line, _json_object(text), text
-        except _BadRow as bad:
+        except BadRow as bad:
             yield line, bad, None
 
 
 def _json_object(text: str) -> dict[str, Any]:
-    value = _strict_json(text)
+    value = strict_json(text)
     if not isinstance(value, dict):
-        raise _BadRow(f"is no JSON object but {type(value).__name__}; a row looks like {ROW_SHAPE}")
+        raise BadRow(f"is no JSON object but {type(value).__name__}; a row looks like {ROW_SHAPE}")
     return value
 
 
-def _strict_json(text: str) -> Any:
-    try:
-        return json.loads(
-            text, parse_constant=_refuse_constant, parse_float=_finite_float, object_pairs_hook=_unique_keys
-        )
-    except json.JSONDecodeError as error:
-        raise _BadRow(f"not JSON: {error.msg} at column {error.colno}") from error
-    except RecursionError as error:
-        raise _BadRow("not JSON that can be read: nested too deeply") from error
-    except ValueError as error:  # an integer of thousands of digits
-        raise _BadRow(f"not JSON that can be read: {str(error).partition(';')[0]}") from error
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise _BadRow(f"{name} is no JSON value; leave the key out where nothing is known")
-
-
-def _finite_float(text: str) -> float:
-    value = float(text)
-    if value in (float("inf"), float("-inf")):
-        raise _BadRow(f"the number {text} is too large")
-    return value
-
-
-def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    values = dict(pairs)
-    if len(values) < len(pairs):
-        names = [name for name, _ in pairs]
-        raise _BadRow(f"the key {next(n for n in names if names.count(n) > 1)!r} stands twice")
-    return values
-
-
-def _csv_rows(path: Path, data: bytes) -> Iterator[tuple[int, dict[str, Any] | _BadRow, None]]:
+def _csv_rows(path: Path, data: bytes) -> Iterator[tuple[int, dict[str, Any] | BadRow, None]]:
     header: list[str] | None = None
     for line, record in _csv_records(data):
         if header is None:
             header = _csv_header(path, line, record)
             continue
-        if isinstance(record, _BadRow) or not any(cell.strip() for cell in record):
-            if isinstance(record, _BadRow):
+        if isinstance(record, BadRow) or not any(cell.strip() for cell in record):
+            if isinstance(record, BadRow):
                 yield line, record, None
             continue
         if len(record) != len(header):
-            yield line, _BadRow(f"has {len(record)} cells where the header has {len(header)}"), None
+            yield line, BadRow(f"has {len(record)} cells where the header has {len(header)}"), None
             continue
         try:
             cells = zip(header, record, strict=True)
             yield line, {column: _cell(column, cell) for column, cell in cells if cell.strip()}, None
-        except _BadRow as bad:
+        except BadRow as bad:
             yield line, bad, None
     if header is None:
         raise InputError(f"{path}: is empty", hint="the first line names the columns: file_name,family,device,step,…")
 
 
-def _csv_records(data: bytes) -> Iterator[tuple[int, list[str] | _BadRow]]:
+def _csv_records(data: bytes) -> Iterator[tuple[int, list[str] | BadRow]]:
     """Records with the line on which each starts; after a broken one, reading goes on at the next line."""
     # bytes that are no UTF-8 come through as lone surrogates, so that only their own record is refused
     lines = data.decode("utf-8", "surrogateescape").split("\n")
@@ -262,19 +283,19 @@ def _csv_records(data: bytes) -> Iterator[tuple[int, list[str] | _BadRow]]:
         try:
             record = next(reader, None)
         except csv.Error as error:
-            yield start + 1, _BadRow(f"not CSV: {error}")
+            yield start + 1, BadRow(f"not CSV: {error}")
             at = start + 1
             reader = csv.reader(feed(), strict=True)
             continue
         if record and any("\udc80" <= c <= "\udcff" for cell in record for c in cell):
-            yield start + 1, _BadRow("not UTF-8 text; save the table as 'CSV UTF-8'")
+            yield start + 1, BadRow("not UTF-8 text; save the table as 'CSV UTF-8'")
         elif record:
             yield start + 1, record
 
 
-def _csv_header(path: Path, line: int, record: list[str] | _BadRow) -> list[str]:
+def _csv_header(path: Path, line: int, record: list[str] | BadRow) -> list[str]:
     where = f"{path}, line {line}"
-    if isinstance(record, _BadRow):
+    if isinstance(record, BadRow):
         raise InputError(f"{where}: the header is {record}")
     header = [name.strip() if name.strip() in ROW_FIELDS else name for name in record]
     if len(header) == 1 and ";" in header[0]:
@@ -297,7 +318,7 @@ def _cell(column: str, cell: str) -> Any:
     if column in _BOOL_COLUMNS and text.lower() in ("true", "false"):
         return text.lower() == "true"
     if column in LIST_COLUMNS + _JSON_COLUMNS and text.startswith("["):
-        return _strict_json(text)
+        return strict_json(text)
     if column in LIST_COLUMNS:
         return [item.strip() for item in text.split(";")]
     return cell

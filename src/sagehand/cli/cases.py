@@ -43,8 +43,13 @@ Labels = Annotated[
 
 @app.command("import")
 def import_(
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Pictures with a metadata.jsonl or metadata.csv.")],
+    folder: Annotated[
+        Path, typer.Argument(metavar="FOLDER", help="Pictures with a metadata.jsonl, or another --format.")
+    ],
     into: Annotated[Path, typer.Option("--into", metavar="CASES", help="The case base; made when it is not there.")],
+    format_: Annotated[
+        str, typer.Option("--format", help="auto, or jsonl, csv, coco or labelme: how the labels are written.")
+    ] = "auto",
     actions: Actions = None,
     crop: Annotated[
         str | None,
@@ -73,6 +78,7 @@ def import_(
     from sagehand.recall.build import build
     from sagehand.study.check import leave_out_of
 
+    reading = _format(format_, "auto")
     set_ = settings(crop=crop, embedder=embedder, depth_unit=depth_unit, base_url=base_url, vlm_model=model)
     library = library_at(actions or set_.actions)
     announce_warnings(library)
@@ -82,6 +88,7 @@ def import_(
             done = build(
                 folder,
                 into,
+                format=reading,
                 embedder=set_.embedder if embedder or not into.exists() else None,
                 crop=set_.crop if crop or not into.exists() else None,
                 check=label_check(library) if library else None,
@@ -98,7 +105,8 @@ def import_(
     failed = [*done["failed"], *done["conflicts"]]
     for problem in sorted(failed, key=lambda p: p["line"]):
         name = f"{problem['file_name']}: " if problem["file_name"] else ""
-        announce(f"{folder}: line {problem['line']}: {name}{problem['reason']}")
+        place = "line" if done["format"] in ("jsonl", "csv") else "picture"
+        announce(f"{folder}: {place} {problem['line']}: {name}{problem['reason']}")
     emit(done, as_json, lambda: _imported(done))
     nothing = not (done["added"] or done["unchanged"] or done["conflicts"])
     finish(130 if interrupted else 2 if failed and nothing else 1 if failed else 0)
@@ -282,23 +290,31 @@ def show(
 def export(
     cases: CasesFile,
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A new or empty folder.")],
-    format_: Annotated[str, typer.Option("--format", help="jsonl or csv.")] = "jsonl",
+    format_: Annotated[str, typer.Option("--format", help="jsonl, csv, coco or labelme.")] = "jsonl",
     as_json: AsJson = False,
 ) -> None:
     """Write the cases as a folder again: the same files, names and unknown keys."""
     from sagehand.cases import export_folder
-    from sagehand.errors import UnknownName
 
-    if format_ not in ("jsonl", "csv"):
-        raise UnknownName("format", format_, ["jsonl", "csv"])
+    writing = _format(format_)
     with open_base(cases) as base:
-        done = export_folder(base, folder, format="csv" if format_ == "csv" else "jsonl").to_dict()
+        done = export_folder(base, folder, format=writing).to_dict()
         for renamed in done["renamed"]:
             announce(f"two cases are called {renamed['old']}: one is {renamed['new']} now")
         for reason in done["left_out"]:
             announce(f"left out: {reason}")
         emit(done, as_json, f"{done['cases']} cases in {folder}")
     finish(1 if done["left_out"] else 0)
+
+
+def _format(name: str, *more: str) -> Any:
+    """A format that there is."""
+    from sagehand.cases.table import FORMATS
+    from sagehand.errors import UnknownName
+
+    if name not in (*more, *FORMATS):
+        raise UnknownName("format", name, (*more, *FORMATS))
+    return name
 
 
 def case_doc(case: Any) -> dict[str, Any]:

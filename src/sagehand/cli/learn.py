@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,6 +15,7 @@ from sagehand.cli.common import (
     announce,
     announce_warnings,
     emit,
+    finish,
     library_at,
     open_base,
     progress,
@@ -22,6 +23,12 @@ from sagehand.cli.common import (
     table,
 )
 from sagehand.cli.model import BaseUrl, Model, crop_judge
+
+if TYPE_CHECKING:
+    from sagehand.cases import CaseBase
+    from sagehand.judge.calibration import Calibration
+    from sagehand.judge.leaveout import LeaveOut
+    from sagehand.settings import Settings
 
 __all__ = ["figures_text", "register", "write_items"]
 
@@ -70,24 +77,88 @@ def calibrate(
             "--leave-out", help="case (with near-duplicates and group) or device. Default: as before; case at first."
         ),
     ] = None,
+    certify_with: Annotated[
+        Path | None,
+        typer.Option(
+            "--certify-with",
+            metavar="FOLDER",
+            help="Labelled pictures outside the case base, whose answers certify risks in place of the left-out ones.",
+        ),
+    ] = None,
+    depth_unit: Annotated[
+        str | None, typer.Option(help="m, mm or um: unit of integer depth images. [setting: depth_unit]")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Learn how much each kind of evidence counts, by leaving out, and store it with the case base."""
+    from sagehand.judge.calibration import OUTSIDE, Calibration
     from sagehand.recall.build import calibrate as run
     from sagehand.study.check import leave_out_of
 
+    failed = 0
     with open_base(cases) as base:
+        stored = base.calibration()
+        before = Calibration.from_dict(stored or {})
         learnt = run(base, None if leave_out is None else leave_out_of(leave_out))
+        if certify_with is not None:
+            try:
+                learnt, failed = _certified(base, certify_with, learnt.leave_out, settings(depth_unit=depth_unit))
+            except BaseException:  # Ctrl-C too: what certified before still does
+                base.set_calibration(stored)
+                raise
+        elif before.answers_from == OUTSIDE:
+            announce(
+                "risks were certified by pictures outside the case base; now they are by the cases left out "
+                "(give --certify-with again)"
+            )
     weights = learnt.to_dict()["weights"]
     doc = {
         "leave_out": learnt.leave_out,
         "queries": learnt.queries,
         "accuracy": learnt.accuracy,
         "weights": weights,
+        "certified_by": _certifying(learnt),
         "revision": learnt.revision,
         "seconds": learnt.seconds,
     }
     emit(doc, as_json, lambda: table([[k, v] for k, v in doc.items()], ["field", "value"]))
+    finish(1 if failed else 0)
+
+
+def _certified(base: CaseBase, folder: Path, leave_out: LeaveOut, set_: Settings) -> tuple[Calibration, int]:
+    """The calibration with the answers of a folder's pictures, and how many rows could not be used."""
+    from sagehand.action.certify import certify_items, certify_on
+    from sagehand.picture import Limits
+
+    items, left = certify_items(folder, leave_out)
+    failed = list(left)
+    with crop_judge(set_, base.crop) as judge, progress("answering") as report:
+        learnt = certify_on(
+            base,
+            items,
+            judge=judge,
+            depth_unit=set_.depth_unit,
+            limits=Limits(max_pixels=set_.max_pixels),
+            on_refused=lambda item, why: announce(f"{item.key}: certifies nothing: {why}"),
+            on_failed=lambda item, why: failed.append((item.key, why)),
+            on_progress=report,
+        )
+    for name, why in failed:
+        announce(f"{folder}: {name}: {why.removeprefix(f'{Path(name).name}: ')}")
+    return learnt, len(failed)
+
+
+def _certifying(learnt: Calibration) -> dict[str, Any]:
+    """Whose answers certify, and the smallest risk that they can."""
+    from sagehand.judge.risk import certify
+
+    return {
+        "answers_from": learnt.answers_from,
+        "answers": len(learnt.answers),
+        "units": len({a.unit for a in learnt.answers}),
+        "refused": learnt.refused,
+        "smallest_risk": certify(learnt.answers, 0.05).smallest,
+    }
 
 
 def reembed(

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sagehand.embed.weights import weight_files
 from sagehand.errors import InputError, MissingExtra
 
-__all__ = ["Network", "missing_packages", "pooled"]
+__all__ = ["Network", "missing_packages", "pooled", "quiet_loading"]
 
 _SIGLIP_WORDS = 64  # SigLIP and SigLIP2 were trained on texts padded to this length, and on no other
 _TOKENIZERS = ("tokenizer.json", "tokenizer.model", "spiece.model", "vocab.json")
@@ -109,7 +109,7 @@ def _load_model(folder: Path) -> Any:
     if not files:
         raise InputError(f"{folder} has no weights", hint="there must be a model.safetensors (or pytorch_model.bin)")
     try:
-        with _quiet():
+        with quiet_loading():
             model, report = AutoModel.from_pretrained(
                 str(folder),
                 local_files_only=True,
@@ -131,7 +131,7 @@ def _load_tokenizer(folder: Path) -> Any:
     if not any((folder / name).is_file() for name in _TOKENIZERS):  # the library would make one without words
         raise InputError(f"{folder} has no tokenizer for texts", hint=f"one of {', '.join(_TOKENIZERS)} must be there")
     try:
-        with _loading, _quiet():
+        with _loading, quiet_loading():
             return AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
     except Exception as error:
         raise _unusable(folder, "the tokenizer for texts", error) from error
@@ -146,7 +146,7 @@ def _unusable(folder: Path, what: str, error: Exception) -> InputError:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def quiet_loading() -> Iterator[None]:
     """Without the library's bars and advice on stderr; as it was, afterwards."""
     from transformers.utils import logging
 

@@ -20,10 +20,16 @@ from sagehand.judge.leaveout import LeaveOut, Pairs, crossfit, gather, strangene
 from sagehand.judge.model import believed, fit_belief, fit_match, most_believed
 from sagehand.judge.risk import Answer
 
-__all__ = ["RECIPE", "Calibration", "learn"]
+__all__ = ["LEFT_OUT", "OUTSIDE", "RECIPE", "Calibration", "learn"]
 
 RECIPE = 3
 """Version of the recipe; a calibration of another version is stale."""
+
+LEFT_OUT = "cases left out"
+"""Where the answers of a calibration come from when it is learnt: each case of the base, answered without itself."""
+
+OUTSIDE = "pictures outside the base"
+"""Where they come from once :func:`~sagehand.action.certify.certify_on` has put others in their place."""
 
 _GRADED = 15  # paper A §2.4: the n nearest that a search looks at
 _DEFAULT_MATCH = (1.0, 1.0, 1.0, 1.0, -2.0)
@@ -39,7 +45,9 @@ class Calibration:
         scaling: The scale of the evidence.
         usual: Sorted picture cosines of each case to its nearest other one: what is usual in this base.
         strange: Sorted strangeness of each case to the others, for the domain test.
-        answers: Every labelled case answered without itself, for certifying a risk.
+        answers: Answers given without knowing the truth, for certifying a risk.
+        answers_from: Whose answers they are: :data:`LEFT_OUT` or :data:`OUTSIDE`.
+        refused: Pictures outside the base that were turned away, because a case is the same picture or almost.
         leave_out: What was left out to learn: "case" (the devices are known ones) or "device" (they are new).
         queries: Cases that taught.
         revision: Revision of the case base that it was learnt from.
@@ -58,6 +66,8 @@ class Calibration:
     revision: int = -1
     recipe: int = RECIPE
     seconds: float = 0.0
+    answers_from: str = LEFT_OUT
+    refused: int = 0
 
     def stale(self, revision: int) -> bool:
         """Whether the case base has changed since, or the recipe is another."""
@@ -77,7 +87,36 @@ class Calibration:
             "usual": list(self.usual),
             "strange": list(self.strange),
             "answers": [[a.confidence, a.right, a.unit, a.case] for a in self.answers],
+            "answers_from": self.answers_from,
+            "refused": self.refused,
         }
+
+    def brief(self) -> dict[str, Any]:
+        """What a decision rests on, without the long lists: kept with each decision that is logged."""
+        return {
+            "recipe": self.recipe,
+            "revision": self.revision,
+            "leave_out": self.leave_out,
+            "queries": self.queries,
+            "weights": dict(zip(FEATURES, self.weights, strict=True)),
+            "scaling": self.scaling.to_dict(),
+        }
+
+    @classmethod
+    def from_brief(cls, doc: Mapping[str, Any]) -> Calibration:
+        """Read what :meth:`brief` wrote; of another recipe too, for its weights were what counted.
+
+        Raises:
+            KeyError, TypeError, ValueError: It is something else.
+        """
+        return cls(
+            weights=tuple(float(doc["weights"][name]) for name in FEATURES),
+            scaling=Scaling(**doc["scaling"]),
+            leave_out="device" if doc["leave_out"] == "device" else "case",
+            queries=int(doc["queries"]),
+            revision=int(doc["revision"]),
+            recipe=int(doc["recipe"]),
+        )
 
     @classmethod
     def from_dict(cls, doc: Mapping[str, Any]) -> Calibration:
@@ -99,13 +138,16 @@ class Calibration:
                 revision=int(doc["revision"]),
                 recipe=int(doc["recipe"]),
                 seconds=float(doc["seconds"]),
+                # calibrations of before pictures outside the base could certify say neither
+                answers_from=OUTSIDE if doc.get("answers_from") == OUTSIDE else LEFT_OUT,
+                refused=int(doc.get("refused", 0)),
             )
         except (KeyError, TypeError, ValueError):  # damaged: as good as none, and stale
             return cls()
 
     @property
     def accuracy(self) -> float | None:
-        """Share of the left-out answers that were right, or None without any."""
+        """Share of the answers that were right, or None without any."""
         return sum(a.right for a in self.answers) / len(self.answers) if self.answers else None
 
 

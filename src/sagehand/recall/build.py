@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from sagehand.cases import Case, CaseBase, CaseDraft, DepthUnit, Embedded, crop_and_embed, import_folder, parse_row
+from sagehand.cases.table import Format
 from sagehand.embed import DEFAULT_EMBEDDER, get_embedder
 from sagehand.errors import InputError
 from sagehand.judge.calibration import Calibration, learn
@@ -28,6 +29,7 @@ def build(
     folder: str | Path,
     into: str | Path,
     *,
+    format: Format | Literal["auto"] = "auto",
     embedder: str | None = None,
     crop: str | None = None,
     check: LabelCheck | None = None,
@@ -41,8 +43,9 @@ def build(
     """Import a folder into a case base, and calibrate it. One that is not there is made when the first case goes in.
 
     Args:
-        folder: Pictures with ``metadata.jsonl`` or ``metadata.csv``.
+        folder: Pictures with ``metadata.jsonl`` or ``metadata.csv``, or with COCO or LabelMe annotations.
         into: The case base.
+        format: As for :func:`~sagehand.cases.table.read_table`.
         embedder: For a new base; must be the base's own for an old one; None for the default, or the base's.
         crop: The same of the crop strategy.
         check: Called with each label's fields; raises an InputError for a label that must not come in.
@@ -58,13 +61,14 @@ def build(
         The import report as plain data, with ``into`` and ``calibration`` {queries, right}.
     """
     into = Path(into)
-    with _open_or_create(into, folder, embedder, crop) as base:
+    with _open_or_create(into, folder, format, embedder, crop) as base:
         cut = _cropper(base.crop, judge)
         one_thread = get_embedder(base.embedder.name, threads=1)
         report = import_folder(
             folder,
             base,
             one_thread,
+            format=format,
             cropper=cut,
             check=check,
             depth_unit=depth_unit,
@@ -222,7 +226,9 @@ def _regime(base: CaseBase) -> LeaveOut:
     return "device" if doc and doc.get("leave_out") == "device" else "case"
 
 
-def _open_or_create(into: Path, folder: str | Path, embedder: str | None, crop: str | None) -> CaseBase:
+def _open_or_create(
+    into: Path, folder: str | Path, format: Format | Literal["auto"], embedder: str | None, crop: str | None
+) -> CaseBase:
     if into.exists():
         base = CaseBase.open(into)
         if embedder is not None or crop is not None:
@@ -235,7 +241,7 @@ def _open_or_create(into: Path, folder: str | Path, embedder: str | None, crop: 
         return base
     from sagehand.cases import read_table
 
-    read_table(folder)  # a folder that cannot be used must not leave an empty case base behind
+    read_table(folder, format)  # a folder that cannot be used must not leave an empty case base behind
     strategy = crop or "none"
     _cropper(strategy, None)
     identity = get_embedder(embedder or DEFAULT_EMBEDDER).identity

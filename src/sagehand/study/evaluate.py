@@ -14,27 +14,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from sagehand.action.decision import Decision, Known
 from sagehand.action.guard import conflicts
 from sagehand.action.labels import label_check
 from sagehand.action.predict import Predictor
-from sagehand.cases import Case, DepthUnit, Index, parse_row, read_table
+from sagehand.cases import DepthUnit, parse_row, read_table
 from sagehand.errors import InputError, PictureError
 from sagehand.judge.cost import FREE
 from sagehand.judge.domain import NEAR_DUPLICATE
-from sagehand.judge.evidence import agreement, stack
-from sagehand.judge.leaveout import gather
-from sagehand.judge.model import belief, believed, fit_belief, most_believed
 from sagehand.picture import DEFAULT_LIMITS, Limits
+from sagehand.study.baselines import Baselines
 from sagehand.study.check import label_conflicts
 from sagehand.study.score import Item, same_place, summarise
 
 __all__ = ["EvaluateReport", "evaluate"]
-
-_CONTEXT = ("previous", "place")
 
 
 @dataclass(frozen=True)
@@ -134,7 +127,7 @@ class _Asking:
         self._library = predictor.library
         self._check = label_check(predictor.library) if predictor.library else None
         self._index = predictor.base.index()
-        self._simple = _Simple(self._index)
+        self._simple = Baselines(self._index)
         self._labels: list[Mapping[str, Any]] = []
         self.judges: set[str] = set()
         self.usage = FREE
@@ -224,53 +217,3 @@ class _Asking:
         if group in names and bool((codes == names.index(group)).any()):
             return f"its group {group!r} is in the case base"
         return ""
-
-
-class _Simple:
-    """What the simple methods answer: by the nearest picture, by context alone, by the majority."""
-
-    def __init__(self, index: Index) -> None:
-        self._index = index
-        self._codes, self._names = index.codes("next_action")
-        pairs = gather(index, "case", drawn=True)
-        self._scaling = pairs.scaling(pairs.labelled)
-        self._weights = fit_belief(pairs.features(self._scaling), pairs.labelled, pairs.right, _CONTEXT)
-
-    def first_labelled(self, rows: list[int]) -> Case | None:
-        """The first of these cases whose next action is known."""
-        return next((self._index.cases[row] for row in rows if self._codes[row] >= 0), None)
-
-    def context(self, previous: str | None, place: str | None, own: int | None) -> str | None:
-        """The next action with most belief by the previous action and the place, by weights learnt on the base.
-
-        Args:
-            previous: The previous action, if known.
-            place: The place, if known.
-            own: Row of the query's own picture, which does not count.
-        """
-        allowed = self._others(own)
-        if not allowed.any():
-            return None
-        count = len(self._codes)
-        agree = [self._agree("previous_action", previous), self._agree("place", place)]
-        features = stack(np.zeros(count), agree[0], agree[1], np.full(count, np.nan), self._scaling)
-        shares = belief(features, self._weights, allowed)
-        return most_believed(believed(self._codes, shares, self._names))
-
-    def majority(self, own: int | None) -> str | None:
-        """The commonest next action; ties go to the first by name."""
-        counts = np.bincount(self._codes[self._others(own)], minlength=len(self._names)).tolist()
-        return most_believed({name: count for name, count in zip(self._names, counts, strict=True) if count})
-
-    def _others(self, own: int | None) -> NDArray[np.bool_]:
-        """(n,) labelled cases but the query's own picture."""
-        others = self._codes >= 0
-        if own is not None:
-            others[own] = False
-        return others
-
-    def _agree(self, field: str, known: str | None) -> NDArray[np.int8]:
-        codes, names = self._index.codes(field)
-        if known is None:
-            return np.zeros(len(codes), dtype=np.int8)
-        return agreement(names.index(known) if known in names else len(names), codes)

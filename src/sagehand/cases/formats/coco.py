@@ -1,0 +1,215 @@
+"""COCO annotations: one JSON file with images, annotations and categories (cocodataset.org, "Data format").
+
+A category is a device, its ``supercategory`` the family. Polygons become the outline; where there are none, the ``bbox``.
+Labels that COCO does not know stand under ``sagehand`` (or ``attributes``) of an image or an annotation, with the keys of a
+``metadata.jsonl``; the annotation's go before the image's, and its category goes before both. A run-length mask is refused.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from sagehand.cases.formats.outline import Points, area, bounds, corners, flat, one_outline, pairs
+from sagehand.cases.formats.strict import BadRow, strict_json
+from sagehand.errors import InputError
+
+__all__ = ["FILE", "NAMES", "document", "find", "read"]
+
+FILE = "annotations.json"
+"""What an export is called."""
+
+NAMES = (FILE, "_annotations.coco.json", "instances_*.json", "annotations/instances_*.json", f"annotations/{FILE}")
+"""Where the annotations are looked for in a folder."""
+
+_Found = tuple[int, dict[str, Any] | BadRow, None, tuple[int, int] | None]
+
+
+def find(folder: Path) -> Path | None:
+    """The folder's COCO file, or None.
+
+    Raises:
+        InputError: There are several.
+    """
+    found = sorted({p for name in NAMES for p in folder.glob(name) if p.is_file() and b'"images"' in _bytes(p)})
+    if len(found) > 1:
+        names = ", ".join(p.relative_to(folder).as_posix() for p in found)
+        raise InputError(f"{folder}: holds several COCO files: {names}", hint="keep the one that counts")
+    return found[0] if found else None
+
+
+def read(folder: Path, path: Path) -> list[_Found]:
+    """Its rows, one an image, numbered from 1 as they stand in the file.
+
+    Raises:
+        InputError: The file as a whole cannot be used.
+    """
+    try:
+        doc = strict_json(_bytes(path).decode("utf-8-sig"))
+    except (UnicodeDecodeError, BadRow) as error:
+        raise InputError(f"{path}: {error}", hint="save it as UTF-8 JSON") from None
+    images, annotations = _objects(path, doc, "images"), _objects(path, doc, "annotations")
+    categories = {_id(category): category for category in _objects(path, doc, "categories")}
+    of_image: dict[object, list[dict[str, Any]]] = {}
+    for annotation in annotations:
+        of_image.setdefault(_id(annotation, "image_id"), []).append(annotation)
+    rows = list(_rows(folder, path, images, of_image, categories))
+    known = {_id(image) for image in images}
+    lost = [a for i, of in of_image.items() if i not in known for a in of]
+    return rows + [
+        (
+            len(rows) + n,
+            BadRow(f"annotation {a.get('id')!r} is of image {a.get('image_id')!r}, which is not there"),
+            None,
+            None,
+        )
+        for n, a in enumerate(lost, 1)
+    ]
+
+
+def document(entries: Iterable[tuple[Mapping[str, Any], tuple[int, int] | None]]) -> dict[str, Any]:
+    """The COCO file of some rows.
+
+    Args:
+        entries: Each row, and the size of its picture (width, height), None where it cannot be told.
+    """
+    images: list[dict[str, Any]] = []
+    annotations: list[dict[str, Any]] = []
+    categories: dict[tuple[str, str], int] = {}
+    for number, (row, size) in enumerate(entries, 1):
+        label = {key: value for key, value in row.items() if key not in ("file_name", "polygon")}
+        image = {"id": number, "file_name": row["file_name"]}
+        if size is not None:
+            image |= {"width": size[0], "height": size[1]}
+        images.append({**image, "sagehand": label})
+        category = categories.setdefault((row["family"], row["device"]), len(categories) + 1)
+        polygon = row.get("polygon")
+        if polygon is not None:
+            annotations.append(
+                {
+                    "id": len(annotations) + 1,
+                    "image_id": number,
+                    "category_id": category,
+                    "segmentation": [flat(polygon)],
+                    "bbox": list(bounds(polygon)),
+                    "area": area(polygon),
+                    "iscrowd": 0,
+                }
+            )
+    return {
+        "info": {"description": "Cases of a sagehand case base"},
+        "images": images,
+        "annotations": annotations,
+        "categories": [{"id": n, "name": d, "supercategory": f} for (f, d), n in categories.items()],
+    }
+
+
+def _objects(path: Path, doc: Any, name: str) -> list[dict[str, Any]]:
+    value = doc.get(name, []) if isinstance(doc, dict) else None
+    if not isinstance(value, list) or not all(isinstance(entry, dict) for entry in value):
+        raise InputError(f"{path}: {name!r} is no list of objects, so this is no COCO file")
+    return value
+
+
+def _rows(
+    folder: Path,
+    path: Path,
+    images: Sequence[dict[str, Any]],
+    of_image: Mapping[object, list[dict[str, Any]]],
+    categories: Mapping[object, dict[str, Any]],
+) -> Iterator[_Found]:
+    for number, image in enumerate(images, 1):
+        name = image.get("file_name")
+        try:
+            if not isinstance(name, str) or not name:
+                raise BadRow("the image has no file_name")
+            row = _row(image, of_image.get(_id(image), []), categories)
+            yield number, {"file_name": _place(folder, path, name), **row}, None, _size(image)
+        except BadRow as bad:
+            yield number, BadRow(str(bad), name if isinstance(name, str) else ""), None, None
+
+
+def _row(
+    image: Mapping[str, Any], annotations: Sequence[Mapping[str, Any]], categories: Mapping[object, dict[str, Any]]
+) -> dict[str, Any]:
+    row = _label(image)
+    for annotation in annotations:
+        row |= _label(annotation)
+    row = {key: value for key, value in row.items() if key not in ("file_name", "polygon")}
+    named = []
+    for annotation in annotations:
+        category = categories.get(_id(annotation, "category_id"))
+        if category is None:
+            raise BadRow(f"category {annotation.get('category_id')!r} is not among the categories")
+        named.append({"family": category.get("supercategory"), "device": category.get("name")})
+    if any(one != named[0] for one in named[1:]):
+        devices = sorted({f"{one['family']}/{one['device']}" for one in named})
+        raise BadRow(
+            f"annotations of several devices ({', '.join(devices)}); a case shows one: keep those of the device"
+        )
+    if named:
+        row |= {key: value for key, value in named[0].items() if value not in (None, "", "none")}
+    if not {"family", "device"} <= row.keys():
+        what = (
+            "its category has no supercategory, which names the family"
+            if named
+            else "it has no annotation and no label"
+        )
+        raise BadRow(what)
+    outline = one_outline([piece for annotation in annotations for piece in _pieces(annotation)])
+    return row if outline is None else {**row, "polygon": outline}
+
+
+def _label(entry: Mapping[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key in ("attributes", "sagehand"):
+        value = entry.get(key)
+        if value is None:
+            continue
+        if not isinstance(value, dict):
+            raise BadRow(f"{key!r} is no object of labels")
+        found |= value
+    return found
+
+
+def _pieces(annotation: Mapping[str, Any]) -> list[Points]:
+    segmentation, box = annotation.get("segmentation"), annotation.get("bbox")
+    if isinstance(segmentation, dict):
+        raise BadRow(
+            "its outline is a run-length mask (RLE), which is not read: export polygons, or leave the segmentation out to "
+            "use the bbox"
+        )
+    if segmentation:
+        if not isinstance(segmentation, list):
+            raise BadRow("its segmentation is no list of polygons")
+        return [pairs(piece) for piece in segmentation]
+    if box is None:
+        return []
+    if not isinstance(box, list) or len(box) != 4 or not all(type(n) in (int, float) for n in box):
+        raise BadRow(f"its bbox is {box!r}; valid: [x, y, width, height]")
+    return [corners(box[:2], [box[0] + box[2], box[1] + box[3]])]
+
+
+def _size(image: Mapping[str, Any]) -> tuple[int, int] | None:
+    width, height = image.get("width"), image.get("height")
+    return (width, height) if isinstance(width, int) and isinstance(height, int) and width > 0 and height > 0 else None
+
+
+def _place(folder: Path, path: Path, name: str) -> str:
+    """The picture relative to the folder: as named, or in the folders that the tools put pictures in."""
+    places = ["", "images/", f"{path.stem.removeprefix('instances_')}/"]
+    return next((f"{place}{name}" for place in places if os.path.isfile(folder / place / name)), name)
+
+
+def _id(entry: Mapping[str, Any], key: str = "id") -> object:
+    value = entry.get(key)
+    return value if isinstance(value, int | str) else None
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from error

@@ -1,0 +1,1 @@
+"""What came out: the counterparts of the paper's tables and figures, galleries of failures, paired comparisons."""

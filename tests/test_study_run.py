@@ -1,0 +1,440 @@
+"""The runner: one record an item, going on where it stopped, and what is refused (FIELD_REPORTS E01, E03, E04)."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from folders import png
+from guided import call
+from sagehand.errors import InputError, NeedsVlm, NotAPicture, RateLimited, UnknownName
+from sagehand.settings import Secret, Settings
+from sagehand.study.dataset.sample import Sample
+from sagehand.study.methods.base import Answer, Bench
+from sagehand.study.run.plan import Plan
+from sagehand.study.run.runner import Progress, RunInterrupted, RunReport, run_study
+from sagehand.study.run.store import read_run
+from sagehand.vlm.ask import Vlm
+from sagehand.vlm.base import Request
+from sagehand.vlm.scripted import Reply, ScriptedBackend
+from study_runs import ACTIONS, Maker, plan, right, study_folder, without_times
+
+DEVICES, VIEWS = 5, 4  # held-out with two images a step in the base: 30 queries; new-device: 60
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return study_folder(tmp_path_factory.mktemp("d") / "data", devices=DEVICES, views=VIEWS)
+
+
+@pytest.fixture(scope="module")
+def twenty(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """24 pictures less 4 kept out of sight: 20 queries when each step of two devices gives one to the base."""
+    folder = study_folder(tmp_path_factory.mktemp("d") / "data", devices=2, views=5)
+    lines = (folder / "metadata.jsonl").read_text().splitlines(keepends=True)
+    (folder / "metadata.jsonl").write_text("".join(lines[:26]))
+    return folder
+
+
+def go(plan_: Plan, out: Path, data: Path, make: Maker, **more: object) -> RunReport:
+    return run_study(plan_, out, data=data, make=make, **more)  # type: ignore[arg-type]
+
+
+class TestGoingOn:
+    def test_killed_after_7_of_20_a_rerun_makes_exactly_13_calls(self, tmp_path: Path, twenty: Path) -> None:
+        plan_ = plan(per_step=1)
+        broken = Maker(until=7)
+        with pytest.raises(RuntimeError, match="the power went out") as caught:
+            go(plan_, tmp_path / "run", twenty, broken)
+        assert "while one, seed 0 answered" in caught.value.__notes__[0]
+        assert len(read_run(tmp_path / "run").records) == 7
+        rest = Maker()
+        report = go(plan_, tmp_path / "run", twenty, rest)
+        assert len(rest.asked) == report.answered == 13
+        assert report.arms["one"]["n"] == 20
+        assert {key for *_, key in broken.asked[:7]}.isdisjoint(key for *_, key in rest.asked)
+
+    def test_totals_after_going_on_equal_those_of_an_unbroken_run(self, tmp_path: Path, twenty: Path) -> None:
+        plan_ = plan(per_step=1)
+        whole = go(plan_, tmp_path / "whole", twenty, Maker())
+        with pytest.raises(RuntimeError):
+            go(plan_, tmp_path / "run", twenty, Maker(until=7))
+        gone_on = go(plan_, tmp_path / "run", twenty, Maker())
+        for report in (whole, gone_on):
+            report.arms["one"].pop("seconds")  # type: ignore[attr-defined]
+        assert gone_on.arms == whole.arms
+        assert (whole.arms["one"]["calls"], whole.arms["one"]["tokens"]) == (20, 2200)
+        assert without_times(read_run(tmp_path / "run").records) == without_times(read_run(tmp_path / "whole").records)
+
+    def test_what_is_done_is_not_even_set_up_again(self, tmp_path: Path, data: Path) -> None:
+        go(plan(), tmp_path / "run", data, Maker())
+        again = Maker()
+        report = go(plan(), tmp_path / "run", data, again)
+        assert (report.answered, report.missing, again.benches) == (0, 0, [])
+
+    def test_arms_and_seeds_may_be_added(self, tmp_path: Path, data: Path) -> None:
+        go(plan(), tmp_path / "run", data, Maker())
+        more = Maker()
+        report = go(plan("two: {method: random}, one: {method: majority}", seeds=[0, 1]), tmp_path / "run", data, more)
+        assert report.answered == 30 * 3
+        assert {(arm, seed) for arm, seed, _ in more.asked} == {("two", 0), ("two", 1), ("one", 1)}
+        run = read_run(tmp_path / "run")
+        assert [arm.name for arm in run.plan.arms] == ["two", "one"]
+        # a plan that leaves an arm out does not take its records away
+        go(plan("two: {method: random}"), tmp_path / "run", data, Maker())
+        run = read_run(tmp_path / "run")
+        assert ([arm.name for arm in run.plan.arms], run.plan.seeds) == (["two", "one"], (0, 1))
+        assert len(run.records) == 30 * 4
+
+    def test_failed_items_are_asked_again_only_when_told(self, tmp_path: Path, data: Path) -> None:
+        def fails(bench: Bench, sample: Sample) -> Answer:
+            return Answer(failure="Unreachable") if "_v0" in sample.key else right(bench, sample)
+
+        first = go(plan(protocol="paper"), tmp_path / "run", data, Maker(fails))
+        assert first.arms["one"]["failures"] == 15
+        assert go(plan(protocol="paper"), tmp_path / "run", data, Maker()).answered == 0
+        again = Maker()
+        report = go(plan(protocol="paper"), tmp_path / "run", data, again, retry_failed=True)
+        assert (report.answered, report.arms["one"]["failures"]) == (15, 0)
+        assert (report.arms["one"]["n"], report.arms["one"]["right"]) == (60, 60)
+
+    @pytest.mark.slow
+    def test_kill_9_at_40_percent_and_going_on_gives_the_same_records(self, tmp_path: Path, data: Path) -> None:
+        go(plan(protocol="paper"), tmp_path / "whole", data, Maker())
+        out = tmp_path / "run"
+        child = _start(out, data)
+        try:
+            _wait_for_lines(out / "records.jsonl", 24)
+        finally:
+            child.kill()
+            child.communicate()
+        before = (out / "records.jsonl").read_bytes().count(b"\n")
+        assert 24 <= before < 60
+        rest = Maker()
+        report = go(plan(protocol="paper"), out, data, rest)
+        assert len(rest.asked) == report.answered == 60 - before
+        assert without_times(read_run(out).records) == without_times(read_run(tmp_path / "whole").records)
+        states = [session["state"] for session in read_run(out).manifest["sessions"]]
+        assert states == ["running", "done"]
+
+    @pytest.mark.slow
+    def test_ctrl_c_writes_what_is_under_way_and_a_second_run_is_refused_meanwhile(
+        self, tmp_path: Path, data: Path
+    ) -> None:
+        out = tmp_path / "run"
+        child = _start(out, data)
+        try:
+            _wait_for_lines(out / "records.jsonl", 5)
+            with pytest.raises(InputError, match=f"process {child.pid} is writing"):
+                go(plan(protocol="paper"), out, data, Maker())
+            child.send_signal(signal.SIGINT)
+            said, _ = child.communicate(timeout=60)
+        finally:
+            child.kill()
+        run = read_run(out)
+        assert said == f"stopped {60 - len(run.records)}\n"
+        assert run.manifest["sessions"][-1]["state"] == "interrupted"
+        assert run.manifest["sessions"][-1]["answered"] == len(run.records)
+
+
+RUN_SLOWLY = """
+import sys
+from pathlib import Path
+from sagehand.vlm.ask import Vlm
+from sagehand.vlm.base import Request
+from sagehand.vlm.scripted import Reply, ScriptedBackend
+from study_runs import ACTIONS, Maker, plan
+from sagehand.study.run.runner import RunInterrupted, run_study
+try:
+    run_study(plan(protocol="paper"), Path(sys.argv[1]), data=sys.argv[2], make=Maker(wait=0.05), jobs=2)
+except RunInterrupted as stop:
+    print("stopped", stop.report.missing)
+"""
+
+
+def _start(out: Path, data: Path) -> subprocess.Popen[str]:
+    env = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
+    return subprocess.Popen(
+        [sys.executable, "-c", RUN_SLOWLY, str(out), str(data)], env=env, stdout=subprocess.PIPE, text=True
+    )
+
+
+def _wait_for_lines(path: Path, count: int) -> None:
+    until = time.monotonic() + 120
+    while time.monotonic() < until:
+        if path.exists() and path.read_bytes().count(b"\n") >= count:
+            return
+        time.sleep(0.01)
+    raise AssertionError(f"{path} never had {count} lines")
+
+
+class TestFailures:
+    def test_a_server_that_refuses_every_third_call_changes_no_denominator(self, tmp_path: Path, data: Path) -> None:
+        calls = iter(range(1, 1000))
+
+        def say(bench: Bench, sample: Sample) -> Answer:
+            if next(calls) % 3 == 0:
+                raise RateLimited("the server asked to wait")  # the ladder of waits and tries is `Vlm`'s, and is over
+            return right(bench, sample)
+
+        arm = go(plan(), tmp_path / "run", data, Maker(say)).arms["one"]
+        assert (arm["n"], arm["right"], arm["failures"], arm["errors"]) == (30, 20, 10, 0)
+        failed = [r for r in read_run(tmp_path / "run").records if r.failure]
+        assert {(r.failure, r.right["next_action"], r.error) for r in failed} == {("RateLimited", False, None)}
+
+    @pytest.mark.parametrize(("attempts", "answered"), [(4, 30), (1, 20)])
+    def test_a_model_behind_a_server_that_refuses_every_third_call(
+        self, tmp_path: Path, data: Path, attempts: int, answered: int
+    ) -> None:
+        calls = iter(range(1, 1000))
+
+        def reply(request: Request) -> Reply:
+            if next(calls) % 3 == 0:
+                return RateLimited("the server asked to wait", retry_after=0.001)
+            said = {"previous_action": "none", "next_action": "open", "remaining_actions": ["open", "pull"]}
+            return call("PredictActions", {**said, "is_last": False, "device_class": "phone"})
+
+        with Vlm(ScriptedBackend(reply), attempts=attempts) as vlm:
+            plan_ = plan("z: {method: zero-shot, guard: false}")
+            arm = run_study(plan_, tmp_path / "run", data=data, vlm=vlm).arms["z"]
+        assert (arm["n"], arm["failures"], arm["errors"]) == (30, 30 - answered, 0)
+        records = read_run(tmp_path / "run").records
+        opens = [r for r in records if r.truth["next_action"] == "open" and r.failure is None]
+        assert arm["right"] == len(opens) == sum(bool(r.right["next_action"]) for r in records)
+        assert {r.failure for r in records} == ({None} if attempts == 4 else {None, "RateLimited"})
+        models = read_run(tmp_path / "run").manifest["models"]
+        assert (models["z"]["model"], len(models["z"]["prompts"])) == ("scripted", 16)
+
+    def test_a_sample_that_cannot_be_answered_is_an_error_and_stays(self, tmp_path: Path, data: Path) -> None:
+        def say(bench: Bench, sample: Sample) -> Answer:
+            if sample.step == 2:
+                raise NotAPicture(f"{sample.key}: holds no pixels")
+            return right(bench, sample)
+
+        arm = go(plan(), tmp_path / "run", data, Maker(say), jobs=3).arms["one"]
+        assert (arm["n"], arm["right"], arm["failures"], arm["errors"]) == (30, 20, 0, 10)
+        errors = {r.error for r in read_run(tmp_path / "run").records if r.truth["step"] == 2}
+        assert all(error.startswith("NotAPicture: d") for error in errors if error is not None)
+        assert None not in errors
+
+    def test_anything_else_stops_the_run_and_closes_the_method(self, tmp_path: Path, data: Path) -> None:
+        make = Maker(until=4)
+        with pytest.raises(RuntimeError):
+            go(plan(), tmp_path / "run", data, make, jobs=3)
+        assert make.made[0].closed
+        run = read_run(tmp_path / "run")
+        assert len(run.records) == 4
+        assert run.manifest["sessions"][-1]["state"] == "failed"
+        go(plan(), tmp_path / "run", data, Maker())  # the folder was let go
+
+
+class TestRefused:
+    def test_a_changed_arm_is_refused_with_what_differs(self, tmp_path: Path, data: Path, snapshot: object) -> None:
+        go(plan(), tmp_path / "run", data, Maker())
+        told = []
+        for changed in (plan("one: {method: random, guard: false}"), plan(per_step=1), plan(protocol="paper")):
+            with pytest.raises(InputError) as caught:
+                go(changed, tmp_path / "run", data, Maker())
+            told.append(str(caught.value).replace(str(tmp_path), "DIR"))
+        # one that is in the plan but not run now must not be rewritten either
+        with pytest.raises(InputError) as caught:
+            go(plan("one: {method: random}, two: {method: random}"), tmp_path / "run", data, Maker(), only=["two"])
+        told.append(str(caught.value).replace(str(tmp_path), "DIR"))
+        assert told == snapshot
+
+    def test_other_pictures_are_refused(self, tmp_path: Path, data: Path) -> None:
+        go(plan(), tmp_path / "run", data, Maker())
+        other = study_folder(tmp_path / "other", devices=3, views=5)
+        with pytest.raises(InputError, match=r"the pictures of seed 0 \(60 then, 45 now\)"):
+            go(plan(), tmp_path / "run", other, Maker())
+        with pytest.raises(InputError, match="the pictures of seed 0"):
+            go(plan(seeds=[1]), tmp_path / "run", other, Maker())
+
+    def test_a_plan_that_could_not_be_run_may_be_mended(self, tmp_path: Path, data: Path) -> None:
+        with pytest.raises(RuntimeError):
+            go(plan(), tmp_path / "run", data, Maker(until=0))
+        assert go(plan("one: {method: random}"), tmp_path / "run", data, Maker()).answered == 30
+
+    def test_a_folder_of_something_else_is_left_alone(self, tmp_path: Path, data: Path) -> None:
+        before = sorted(p.name for p in data.iterdir())
+        with pytest.raises(InputError, match="is no run folder and is not empty"):
+            go(plan(), data, data, Maker())
+        assert sorted(p.name for p in data.iterdir()) == before
+
+    def test_what_would_stop_the_run_later_is_told_before_anything_is_asked(self, tmp_path: Path, data: Path) -> None:
+        make = Maker()
+        with pytest.raises(NeedsVlm, match="arm 'two'.*asks a vision-language model"):
+            go(plan("one: {method: majority}, two: {method: guided}"), tmp_path / "run", data, make)
+        with pytest.raises(UnknownName, match="embedder"):
+            go(plan("one: {method: nearest, embedder: hsh}"), tmp_path / "run", data, make)
+        with pytest.raises(UnknownName, match="unknown arm 'on'"):
+            go(plan(), tmp_path / "run", data, make, only=["on"])
+        with pytest.raises(InputError, match="seed 7 is not in the plan"):
+            go(plan(), tmp_path / "run", data, make, seeds=[7])
+        with pytest.raises(InputError, match="no pictures were named"):
+            run_study(plan(), tmp_path / "run", make=make)
+        assert make.asked == []
+        assert not (tmp_path / "run").exists()
+
+    def test_labels_that_the_actions_do_not_know(self, tmp_path: Path, data: Path) -> None:
+        (tmp_path / "actions.yaml").write_text(ACTIONS.replace("  open:", "  opn:"))
+        plan_ = plan(actions=tmp_path / "actions.yaml")
+        with pytest.raises(InputError, match=r"40 labels do not fit the actions of .*did you mean 'opn'"):
+            go(plan_, tmp_path / "run", data, Maker())
+
+
+class TestBench:
+    def test_a_bench_has_what_its_protocol_allows(self, tmp_path: Path, data: Path) -> None:
+        make = Maker()
+        arms = "n: {method: nearest, protocol: new-device}, r: {method: random}"
+        go(plan(arms, certify=1), tmp_path / "run", data, make)
+        *nearest, other = make.benches
+        assert [bench.fold for bench in nearest] == list(range(DEVICES))
+        for bench in nearest:
+            assert bench.base is not None
+            assert (len(bench.train), len(bench.certify)) == (24, 12)
+        assert other.base is None
+        assert other.library is not None
+        assert other.library.families == ("phone",)
+        assert other.settings["depth_unit"] == "mm"
+
+    def test_the_cases_are_named_as_the_samples_and_the_base_is_calibrated(self, tmp_path: Path, data: Path) -> None:
+        seen: list[tuple[set[str], object, int]] = []
+
+        def say(bench: Bench, sample: Sample) -> Answer:
+            assert bench.base is not None
+            if not seen:
+                names = {case.file_name for case in bench.base.cases()}
+                seen.append((names, bench.base.calibration(), bench.base.revision))
+            return Answer(case=bench.base.cases()[0].file_name)
+
+        make = Maker(say)
+        go(plan("n: {method: nearest}"), tmp_path / "run", data, make)
+        names, calibration, revision = seen[0]
+        assert names == {s.key for s in make.benches[0].train}
+        assert isinstance(calibration, dict)
+        assert (calibration["leave_out"], calibration["revision"]) == ("case", revision)
+
+    def test_bases_are_shared_by_arms_and_built_once(self, tmp_path: Path, data: Path) -> None:
+        arms = "a: {method: nearest}, b: {method: perceptual}, c: {method: nearest, protocol: new-device}"
+        go(plan(arms), tmp_path / "run", data, Maker())
+        bases = sorted((tmp_path / "run" / "bases").iterdir())
+        assert len(bases) == 1 + DEVICES
+        assert {path.suffix for path in bases} == {".cases"}
+        made = {path: path.stat().st_mtime_ns for path in bases}
+        go(plan(arms + ", d: {method: context}"), tmp_path / "run", data, Maker())
+        assert {path: path.stat().st_mtime_ns for path in (tmp_path / "run" / "bases").iterdir()} == made
+
+    def test_a_base_with_a_picture_that_cannot_be_used_is_gone_on_with(self, tmp_path: Path) -> None:
+        folder = study_folder(tmp_path / "data")
+        plan_ = plan("n: {method: nearest}", protocol="paper", per_step=4)
+        broken = folder / "d1_s2_v1.jpg"
+        good = broken.read_bytes()
+        broken.write_bytes(b"\xff\xd8\xff" + b"0" * (len(good) - 3))  # the same size: the same digest
+        with pytest.raises(InputError, match=r"1 of 24 pictures cannot be used; the first: d1_s2_v1.jpg"):
+            go(plan_, tmp_path / "run", folder, Maker())
+        broken.write_bytes(good)
+        make = Maker()
+        report = go(plan_, tmp_path / "run", folder, make)
+        assert report.arms["n"]["n"] == 24
+        assert [path.suffix for path in (tmp_path / "run" / "bases").iterdir()] == [".cases"]
+
+    def test_each_seed_may_have_its_own_folder(self, tmp_path: Path) -> None:
+        for seed in (0, 1):
+            study_folder(tmp_path / f"data-{seed}", seed=seed, views=3 + seed)
+        make = Maker()
+        report = go(plan(protocol="paper", seeds=[0, 1]), tmp_path / "run", tmp_path / "data-{seed}", make)
+        assert report.arms["one"]["n"] == 18 + 24
+        manifest = read_run(tmp_path / "run").manifest
+        assert [manifest["data"][seed]["samples"] for seed in ("0", "1")] == [18, 24]
+        assert manifest["data"]["0"]["digest"] != manifest["data"]["1"]["digest"]
+
+    def test_a_risk_is_certified_on_the_pictures_kept_apart(self, tmp_path: Path, data: Path) -> None:
+        seen = []
+
+        def say(bench: Bench, sample: Sample) -> Answer:
+            assert bench.base is not None
+            seen.append(bench.base.calibration())
+            return right(bench, sample)
+
+        go(plan("p: {method: perceptual, risk: 0.2}", certify=1), tmp_path / "run", data, Maker(say), jobs=1)
+        calibration = seen[0]
+        assert calibration is not None
+        assert calibration["answers_from"] == "pictures outside the base"
+        assert len(calibration["answers"]) == 15
+        assert {key for *_, key in calibration["answers"]} <= {
+            f"d{d}_s{s}_v{v}.jpg" for d in range(5) for s in (1, 2, 3) for v in range(4)
+        }
+
+    def test_depth_is_left_out_where_the_arm_says_so(self, tmp_path: Path) -> None:
+        folder = study_folder(tmp_path / "data")
+        rows = [json.loads(line) for line in (folder / "metadata.jsonl").read_text().splitlines()]
+        depth = png(np.random.default_rng(0).integers(400, 900, (24, 32), dtype=np.uint16))
+        (folder / "depth.png").write_bytes(depth)
+        lines = "".join(json.dumps({**row, "depth_file_name": "depth.png"}) + "\n" for row in rows)
+        (folder / "metadata.jsonl").write_text(lines)
+        found: dict[str, int] = {}
+
+        def say(bench: Bench, sample: Sample) -> Answer:
+            assert bench.base is not None
+            found[bench.arm.name] = sum(case.has_depth for case in bench.base.cases())
+            return right(bench, sample)
+
+        go(
+            plan("with: {method: nearest}, without: {method: nearest, depth: false}"),
+            tmp_path / "run",
+            folder,
+            Maker(say),
+        )
+        assert found == {"with": 12, "without": 0}
+
+
+def test_a_run_tells_how_far_it_is_and_where_it_stands(tmp_path: Path, data: Path) -> None:
+    told: list[Progress] = []
+    go(plan(seeds=[0, 1]), tmp_path / "run", data, Maker(), on_progress=told.append)
+    assert (told[-1].done, told[-1].total, told[-1].unit) == (60, 60, "one, seed 1")
+    assert [p.done for p in told] == sorted(p.done for p in told)
+
+
+def test_the_manifest_says_what_the_results_stand_on_and_no_secret(tmp_path: Path, data: Path) -> None:
+    settings = Settings(api_key=Secret("sk-hidden"), base_url="http://user:pass@host/v1", vlm_model="m")
+    go(plan(), tmp_path / "run", data, Maker(), settings=settings)
+    text = (tmp_path / "run" / "manifest.json").read_text()
+    assert "sk-hidden" not in text
+    assert "pass@" not in text
+    manifest = read_run(tmp_path / "run").manifest
+    (session,) = manifest["sessions"]
+    assert session["state"] == "done"
+    assert session["started"] <= session["finished"]
+    assert {"sagehand", "python", "numpy", "onnxruntime"} <= set(session["versions"])
+    assert manifest["settings"]["vlm_model"] == "m"
+    assert manifest["actions"]["digest"]
+    assert len(manifest["digests"]["one"]) == 16
+    assert os.uname().nodename not in json.dumps(session["machine"])
+
+
+def test_what_a_run_prints_is_in_the_plans_order(tmp_path: Path, data: Path) -> None:
+    report = go(plan("z: {method: random}, a: {method: random}"), tmp_path / "run", data, Maker(), jobs=4)
+    assert list(report.arms) == ["z", "a"]
+    assert json.loads(json.dumps(report.to_dict()))["arms"]["z"]["right"] == 30
+
+
+def test_real_methods_run_from_end_to_end(tmp_path: Path, data: Path) -> None:
+    arms = "random: , majority: , context: , nearest: , perceptual: "
+    report = run_study(plan(arms), tmp_path / "run", data=data, jobs=2)
+    assert [(name, arm["n"], arm["errors"]) for name, arm in report.arms.items()] == [
+        (name, 30, 0) for name in ("random", "majority", "context", "nearest", "perceptual")
+    ]
+    assert report.arms["context"]["right"] == 30  # the previous action alone tells the step here
+
+
+def test_the_interruption_says_how_to_go_on() -> None:
+    assert "run it again to go on" in str(RunInterrupted(RunReport(Path("run"), {}, 3, 17, 1.0)))
