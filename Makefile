@@ -2,6 +2,7 @@
 #   make demo              a decision from the packaged pictures, with its evidence and its page
 #   make test              light: no torch, no GL; what is skipped is listed
 #   make test EXTRAS=all   everything, as CI runs it
+#   make study             the data set, the methods that need no model, and the report (about half an hour on 2 cores)
 VENV ?= .venv
 PYTHON ?= python3
 EXTRAS ?=
@@ -18,7 +19,7 @@ TEST_EXTRAS := dev,vlm$(if $(EXTRAS),$(comma)$(EXTRAS))
 PYTEST_ARGS ?= -n auto -m "not slow"
 endif
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint bench study clean
 
 demo: .make/core
 	$(VENV)/bin/sagehand demo
@@ -34,6 +35,11 @@ lint: .make/test-$(if $(EXTRAS),$(EXTRAS),light)
 bench: .make/bench
 	$(PY) bench/run_all.py
 
+study: .make/study
+	MUJOCO_GL=$${MUJOCO_GL:-egl} $(VENV)/bin/sagehand study render --out out/ewaste
+	$(VENV)/bin/sagehand study run examples/study-offline.yaml --data out/ewaste --out out/run --jobs 2
+	$(VENV)/bin/sagehand study report out/run --out out/run/report.html
+
 clean:
 	rm -rf $(VENV) .make out build
 
@@ -46,6 +52,10 @@ $(PY):
 
 .make/bench: $(PY) pyproject.toml constraints.txt
 	$(PIP) -e '.[bench,vlm]'
+	@mkdir -p .make && touch $@
+
+.make/study: $(PY) pyproject.toml constraints.txt
+	$(PIP) -e '.[render,study,torch]'
 	@mkdir -p .make && touch $@
 
 # xgrammar without its dependencies: triton is a gigabyte that a CPU has no use for

@@ -313,6 +313,19 @@ def test_what_cannot_be_replayed_says_why() -> None:
         replay(hand(base), 2)
     with pytest.raises(InputError, match="without the vector"):
         replay(hand(base), 3)
+    changed: list[dict[str, Any]] = [
+        {"known": {"previous": "a1", "mood": "good"}},
+        {"query": {"name": "x"}},
+        {"base": []},
+        {"candidates": [{"id": "x"}]},
+        {"certified_risk": {"asked": 0.1}},
+        {"domain": {"level": 0.1, "new": 1}},
+        {"ruled_out": "a1"},
+    ]
+    for part in changed:
+        number = base.record_decision({**base.decision(1), **part}, vector=base.decision_vector(1))
+        with pytest.raises(InputError, match=f"decision {number} is not as predict of this sagehand logs it"):
+            replay(hand(base), number)
     index = base.index()
     base.reembed(IDENTITY, [Embedded(i, index.vectors[row]) for row, i in enumerate(index.ids)], "none")
     for as_of in ("decision", "now"):
@@ -382,7 +395,7 @@ def test_replay_goes_on_after_a_decision_that_cannot_be_replayed(used: Path) -> 
         base.record_decision({"answer": 1})
     done = run("decisions", "replay", "p.cases", "--all", "--actions", "actions.yaml", "--json")
     assert (done.code, len(done.json)) == (1, 3)
-    assert done.err.startswith("decision 4: decision 4 was not logged by predict")
+    assert done.err.startswith("decision 4: was not logged by predict")
     alone = run("decisions", "replay", "p.cases", "4")
     assert (alone.code, alone.out) == (2, "")
 

@@ -6,10 +6,11 @@ import json
 import sqlite3
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from command_line import enter, phone_base, run, state
-from sagehand.cases import CaseBase
+from sagehand.cases import CaseBase, CaseDraft
 
 
 @pytest.fixture(autouse=True)
@@ -42,6 +43,21 @@ def test_an_import_is_taken_back_in_one_line(base: Path) -> None:
     assert run("cases", "undo", base).out == f"took back add of {count} cases\n"
     with CaseBase.open(base) as there:
         assert len(there) == 0
+
+
+def test_an_export_says_which_files_have_other_names_and_why(base: Path) -> None:
+    with CaseBase.open(base) as opened:
+        taken = str(opened.cases()[0].file_name)
+        vector = np.eye(1, opened.embedder.dimension, dtype=np.float32)[0]
+        for number, name in enumerate((taken, "../up.jpg", None)):
+            row = {"family": "phone", "device": "x1"} | ({} if name is None else {"file_name": name})
+            opened.add(CaseDraft(b"\xff\xd8\xff%d" % number, f"{number:032x}", vector, row))
+    said = run("cases", "export", base, "out").err.splitlines()
+    assert [line.partition(": ")[2] for line in said] == [
+        f"{taken} is {Path(taken).with_stem(Path(taken).stem + '-2')} now: another file has that name",
+        f"../up.jpg is {1:032x}.jpg now: it can be no name in a folder",
+        f"a file of it had no name: it is {2:032x}.jpg now",
+    ]
 
 
 def test_an_export_says_what_it_left_out(base: Path) -> None:

@@ -192,6 +192,9 @@ def test_coco_labels_of_our_own_and_of_other_tools(tmp_path: Path) -> None:
         ({"category_id": 9}, "category 9 is not among"),
         ({"category_id": [3]}, "category [3] is not among"),
         ({"sagehand": 3}, "'sagehand' is no object"),
+        ({"segmentation": [[0, 0, 10**400, 5, 1, 1]]}, "at least three corners"),
+        ({"bbox": [0, 0, 10**400, 5]}, "bbox is"),
+        ({"bbox": [0, 0, 9 * 10**4299, 5]}, "bbox is"),
     ],
 )
 def test_coco_what_cannot_be_used_is_told_by_its_picture(
@@ -225,6 +228,114 @@ def test_coco_one_bad_picture_never_stops_the_rest(tmp_path: Path, base: CaseBas
     report = import_folder(annotations(tmp_path, doc), base, EMBEDDER)
     assert [case.file_name for case in base.cases()] == ["good.jpg"]
     assert [(p.line, p.file_name, p.reason) for p in report.failed] == snapshot
+
+
+def test_coco_as_cvat_writes_it(tmp_path: Path) -> None:
+    (tmp_path / "images" / "default").mkdir(parents=True)
+    (tmp_path / "images" / "default" / "a.jpg").write_bytes(jpeg(1, SIZE))
+    seen_by = {"occluded": False, "rotation": 0.0, "place": "", "history": "lever; place_in_cnc", "step": "3"}
+    doc = {
+        "licenses": [{"name": "", "id": 0, "url": ""}],
+        "info": {"contributor": "", "date_created": "", "year": ""},
+        "categories": [{"id": 1, "name": "detector/x1", "supercategory": ""}],
+        "images": [
+            {"id": 1, "width": 32, "height": 24, "file_name": "a.jpg", "license": 0, "coco_url": "", "date_captured": 0}
+        ],
+        "annotations": [
+            {
+                "id": n,
+                "image_id": 1,
+                "category_id": 1,
+                "segmentation": [[2.0, 3.0, 12.0, 3.0, 12.0, 13.0, 2.0, 13.0]],
+                "area": 100.0,
+                "bbox": [2.0, 3.0, 10.0, 10.0],
+                "iscrowd": 0,
+                # what only one of them says holds; a key that is no field of ours may differ
+                "attributes": seen_by | {"occluded": n == 2} if n == 1 else {"occluded": True, "step": "3"},
+            }
+            for n in (1, 2)
+        ],
+    }
+    (row,) = read_table(annotations(tmp_path, doc, "annotations/instances_default.json")).rows
+    wanted = {"family": "detector", "device": "x1", "step": 3, "history": ("lever", "place_in_cnc"), "place": None}
+    assert row.file_name == "images/default/a.jpg"
+    assert {key: parse_row(row.values)[key] for key in wanted} == wanted
+    assert sorted(row.values["polygon"]) == sorted(SQUARE)
+
+
+def test_coco_as_label_studio_writes_it(tmp_path: Path) -> None:
+    (tmp_path / "images").mkdir()
+    (tmp_path / "images" / "1d3f-a.jpg").write_bytes(jpeg(1, SIZE))
+    doc = {
+        "images": [{"width": 32, "height": 24, "id": 0, "file_name": "images\\1d3f-a.jpg"}],
+        "categories": [{"id": 0, "name": "detector/x1/2"}],
+        "annotations": [
+            {"id": 0, "image_id": 0, "category_id": 0, "segmentation": [[]], "bbox": [2, 3, 10, 10], "ignore": 0}
+        ],
+    }
+    table = read_table(annotations(tmp_path, doc, "result.json"))
+    assert [dict(row.values) for row in table.rows] == [
+        {"file_name": "images/1d3f-a.jpg", "family": "detector", "device": "x1", "step": "2", "polygon": SQUARE}
+    ]
+
+
+@pytest.mark.parametrize("kind", [float, str, lambda n: n if n == 1 else str(n)])
+def test_coco_ids_are_the_same_however_they_are_written(tmp_path: Path, kind: Any) -> None:
+    doc = {
+        "images": [{"id": kind(n), "file_name": f"{n}.jpg"} for n in (1, 2)],
+        "annotations": [{"image_id": n, "category_id": kind(5), "bbox": [n, n, 9, 9]} for n in (1, 2)],
+        "categories": [{"id": 5, "name": "x1", "supercategory": "phone"}],
+    }
+    table = read_table(annotations(tmp_path, doc))
+    assert [row.values["polygon"][0] for row in table.rows] == [[1, 1], [2, 2]]
+    assert table.problems == ()
+
+
+def test_coco_an_outline_never_goes_to_another_picture(tmp_path: Path) -> None:
+    label = {"sagehand": {"family": "f", "device": "d"}}
+    doc = {
+        "images": [{"id": 1, "file_name": "a.jpg"}, {"id": "1", "file_name": "b.jpg"}, {"file_name": "c.jpg", **label}],
+        "annotations": [{"image_id": 1, "category_id": 1, "bbox": [1, 1, 9, 9]}, {"category_id": 1}],
+        "categories": [{"id": 1, "name": "x1", "supercategory": "phone"}],
+    }
+    table = read_table(annotations(tmp_path, doc))
+    assert [dict(row.values) for row in table.rows] == [{"file_name": "c.jpg", "family": "f", "device": "d"}]
+    assert [(p.file_name, p.reason[:28]) for p in table.problems] == [
+        ("a.jpg", "2 images have the id 1, so w"),
+        ("b.jpg", "2 images have the id '1', so"),
+        ("", "annotation None is of image "),
+    ]
+    doc["categories"] = [{"id": 1, "name": name, "supercategory": "phone"} for name in ("x1", "x2")]
+    with pytest.raises(InputError, match="two categories have the id 1"):
+        read_table(annotations(tmp_path, doc))
+
+
+def test_coco_annotations_that_disagree_are_refused(tmp_path: Path) -> None:
+    both = [{"image_id": 1, "category_id": 1, "attributes": {"step": n, "place": None}} for n in (1, 2)]
+    doc = {
+        "images": [{"id": 1, "file_name": "a.jpg"}],
+        "annotations": both,
+        "categories": [{"id": 1, "name": "x1", "supercategory": "phone"}],
+    }
+    (problem,) = read_table(annotations(tmp_path, doc)).problems
+    assert problem.reason == "its annotations disagree about step: 1 and 2"
+
+
+@pytest.mark.parametrize("name", ["/home/me/a.jpg", "C:\\data\\a.jpg", "../upload/a.jpg", "..\\a.jpg"])
+def test_coco_paths_of_other_machines(tmp_path: Path, name: str) -> None:
+    doc = {"images": [{"id": 1, "file_name": name, "sagehand": {"family": "f", "device": "d"}}]}
+    (tmp_path / "in").mkdir()
+    (problem,) = read_table(annotations(tmp_path / "in", doc)).problems
+    assert problem.file_name == name, "what is not in the folder is told as it was written"
+    (tmp_path / "in" / "a.jpg").write_bytes(jpeg(1, SIZE))
+    assert [row.file_name for row in read_table(tmp_path / "in").rows] == ["a.jpg"]
+
+
+def test_the_folder_above_a_coco_export_names_its_parts(tmp_path: Path) -> None:
+    for part in ("train", "valid"):
+        annotations(tmp_path / part, {"images": []}, "_annotations.coco.json")
+    with pytest.raises(InputError, match=r"but train/_annotations\.coco\.json does exist .*train and the 1 others"):
+        read_table(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -283,6 +394,7 @@ def test_labelme_labels_shapes_and_flags(tmp_path: Path) -> None:
     assert row == {"file_name": "a.jpg", "family": "phone", "device": "x1", "step": "2", "polygon": SQUARE}
     assert parse_row(row)["step"] == 2
     assert "step" not in seen(tmp_path, [shape("phone/x1")])
+    assert seen(tmp_path, [shape(kind=None)])["polygon"] == SQUARE  # type: ignore[arg-type]
     assert seen(tmp_path, [shape(points=[[9, 8], [1, 2]], kind="rectangle")])["polygon"] == [
         [1, 2],
         [9, 2],
@@ -329,6 +441,14 @@ def test_labelme_what_was_changed_in_the_tool_goes_before_what_we_wrote(tmp_path
         ([shape(points=3)], "no list of [x, y]"),
         ([shape(points=[[1, 1], [1, 9]], kind="rectangle")], "no area"),
         ([3], "a shape is no object"),
+        ([shape(kind="cuboid"), shape()], "a shape is a cuboid"),
+        ([shape(), shape(points=[[]])], "no list of [x, y]"),
+        ([shape(), shape(points=[["1", 2], [3, 4], [5, 6]])], "no list of [x, y]"),
+        ([shape(), shape(points=[[None, 2], [3, 4], [5, 6]])], "no list of [x, y]"),
+        ([shape(), shape(points=[[1, 1], [2, 2]])], "at least three corners"),
+        ([shape(points=[[10**400, 1], [2, 2]], kind="rectangle")], "a box is"),
+        ([shape(points=[[1, 1]], kind="rectangle")], "at least three corners"),
+        ([shape(flags={"step=1": True}), shape(flags={"step=2": True})], "disagree about step: '1' and '2'"),
         ([], "no outline and no label"),
         ([shape("p", [[1, 1]], "point")], "no outline and no label"),
     ],

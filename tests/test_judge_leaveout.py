@@ -107,6 +107,8 @@ def test_a_calibration_survives_storage_and_knows_when_it_is_stale() -> None:
     base.retire(base.cases()[0].id)
     assert again.stale(base.revision)
     assert Calibration.from_dict({**learnt.to_dict(), "weights": {}}).stale(base.revision)
+    for damaged in (None, "three", [3]):
+        assert Calibration.from_dict({**learnt.to_dict(), "recipe": damaged}).stale(base.revision)
     older = Calibration.from_dict({"recipe": 1, "leave_out": "device", "weights": "as they were once"})
     assert older.stale(-1)
     assert (older.leave_out, older.queries) == ("device", 0)

@@ -69,7 +69,7 @@ def test_a_chart_is_an_image_in_which_nothing_runs() -> None:
 
 def test_what_is_missing_is_said_in_the_contents_too() -> None:
     page = study_page(document(missing="Not in this run.", table=None, chart=None, gallery=None), {})
-    assert seen(page).count("not in this run") == 1
+    assert seen(page).count("nothing to show") == 1
     assert "Not in this run." in page
 
 
@@ -88,3 +88,8 @@ def test_a_document_that_is_none_and_a_chart_that_is_none_are_named(snapshot: An
     with pytest.raises(NotAPicture) as refused:
         study_page(document(), {"table-1": b"nothing <svg here"})
     assert str(refused.value) == snapshot
+
+
+def test_what_is_typed_stands_out_and_names_stay_text() -> None:
+    page = study_page(document(missing="set `crop: <b>` or `x", table=None, chart=None, gallery=None), {})
+    assert "set <code>crop: &lt;b&gt;</code> or `x" in page

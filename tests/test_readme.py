@@ -23,6 +23,13 @@ COMMANDS = [
     for line in text.splitlines()
     if line.startswith(".venv/bin/sagehand ") and "MODEL" not in line and not line.endswith("\\")
 ]
+STUDY = [command for command in COMMANDS if command.split()[1] == "study"]
+COMMANDS = [command for command in COMMANDS if command not in STUDY]
+LESS = {
+    "render": ["--per-step", "3"],
+    "run": ["--seeds", "0", "--arms", "nearest,perceptual"],
+}
+"""What makes the study's commands short enough for a test."""
 
 
 @pytest.fixture
@@ -47,6 +54,20 @@ def test_every_command_runs_in_the_order_of_the_readme(place: Path, capsys: pyte
     assert (place / "page.html").is_file()
     assert (place / "again.html").is_file()
     assert (place / "exported" / "metadata.jsonl").is_file()
+
+
+@pytest.mark.slow
+@pytest.mark.render
+def test_the_commands_of_the_study_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("mujoco", reason="the renderer needs MuJoCo")
+    pytest.importorskip("statsmodels", reason="the study extra is not installed")
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    monkeypatch.chdir(tmp_path)
+    assert [shlex.split(command)[2] for command in STUDY] == ["render", "run", "report", "compare"]
+    for command in STUDY:
+        words = shlex.split(command)[1:]
+        assert main([*words, *LESS.get(words[1], [])]) == 0, command
+    assert (tmp_path / "out" / "run" / "report.html").stat().st_size > 100_000
 
 
 def test_the_commands_with_a_model_run_against_a_server(place: Path, capsys: pytest.CaptureFixture[str]) -> None:

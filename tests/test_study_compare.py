@@ -277,3 +277,26 @@ class TestCommand:
         ]
         folder = write_run(tmp_path / "run", records)
         assert self.call(f"{folder}:nearest", f"{folder}:perceptual").stdout == snapshot
+
+
+def test_several_arms_are_told_apart_by_step_too() -> None:
+    steps = 12  # each device's step is right for one arm and wrong for the other, in all four views
+    columns = held(*(marked(arm, mark * 4 * steps) for arm, mark in (("nearest", "0"), ("perceptual", "1"))))
+    third = [replace(r, arm="context") for r in columns[0].records]
+    found = compare_records([*columns, *held(third)], "next_action")
+    assert found.words.endswith("by device and step (Holm): all of these")
+    assert any("count each view for itself" in line for line in notes(found))
+
+
+@pytest.mark.parametrize(("subset", "is_refused"), [(None, True), ("test", True), ("train", False)])
+def test_folds_hold_no_case_of_the_devices_they_test(subset: str | None, is_refused: bool) -> None:
+    columns = held(
+        *([r for s in ("train", "test") for r in marked(arm, "1", subset=s, case_step=True, case_device=True)]
+          for arm in ("nearest", "perceptual")),
+        protocol="folds",
+    )  # fmt: skip
+    if is_refused:
+        with pytest.raises(InputError, match="left out"):
+            compare_records(columns, "top1", subset=subset)
+    else:
+        assert compare_records(columns, "top1", subset=subset).n == 1

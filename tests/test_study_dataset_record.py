@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import io
 import itertools
 import json
@@ -44,6 +45,7 @@ from sagehand.study.dataset.events import (
 )
 from sagehand.study.dataset.frames import FramesSource
 from sagehand.study.dataset.labels import Steps, labels_after
+from sagehand.study.dataset.lines import LineFile
 from sagehand.study.dataset.operator import Lines
 from sagehand.study.dataset.recording import JOURNAL, Recording
 from sagehand.study.dataset.sample import StudyData
@@ -220,6 +222,35 @@ def test_the_rows_of_others_stay_byte_for_byte(tmp_path: Path) -> None:
     assert len((folder / "metadata.jsonl").read_text().splitlines()) == 6
 
 
+def test_lines_that_are_no_rows_stay_as_they_are(tmp_path: Path) -> None:
+    folder = tmp_path / "set"
+    folder.mkdir()
+    own = b'\n{"file_name": ["no", "name"], "family": "f"}\r\n[1]\n{"file_name": "mine.jpg"}'  # and no end of line
+    (folder / "metadata.jsonl").write_bytes(own)
+    with pytest.raises(KeyboardInterrupt):
+        record(folder, source=Script(RUN, stop_at=2))
+    record(folder)
+    written = (folder / "metadata.jsonl").read_bytes()
+    assert written.startswith(own + b"\n")
+    assert len(written.removeprefix(own).splitlines()) == 5
+
+
+def test_metadata_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "metadata.jsonl").write_bytes(b'{"file_name": "gr\xf6\xdfe.jpg"}\n')
+    with pytest.raises(InputError, match="not UTF-8"):
+        record(tmp_path)
+
+
+def test_devices_that_are_called_alike_do_not_take_each_others_files(tmp_path: Path) -> None:
+    sessions = [Session("phone", "x/1"), Session("phone", "x_1"), Session("tablet", "x/1")]
+    for n, session in enumerate(sessions):
+        one = [Frame(lambda n=n: Shot(jpeg(n), ".jpg"), stamp=at(n), key=f"{n}")]  # type: ignore[misc]
+        assert record(tmp_path / "set", one, session=session).run == n + 1
+    rows = rows_of(tmp_path / "set")
+    assert [(tmp_path / "set" / r["file_name"]).read_bytes() for r in rows] == [jpeg(n) for n in range(3)]
+    assert len({r["group"] for r in rows}) == 3
+
+
 # which pictures
 
 
@@ -308,6 +339,35 @@ def test_a_stop_at_any_event_costs_nothing(tmp_path: Path) -> None:
         assert record(folder).images == 4
         assert path.read_text() == expected
         assert len(list((folder / "images").iterdir())) == 4
+
+
+def test_a_stop_does_not_change_the_numbers_of_steps(tmp_path: Path) -> None:
+    # the branch's first step has no picture, and takes a number all the same
+    branch = [picture(100), done("unscrew", 101), done("cut", 102), done("pry", 103), picture(104)]
+    steps = []
+    for stop in (None, 3):
+        folder = tmp_path / f"{stop}"
+        record(folder, [picture(0), done("unscrew", 1), done("pry", 2), picture(3)])
+        if stop:
+            with pytest.raises(KeyboardInterrupt):
+                record(folder, source=Script(branch, stop_at=stop))
+        record(folder, branch)
+        steps.append([r["step"] for r in rows_of(folder)])
+    assert steps[0] == steps[1] == [1, 3, 1, 5]
+
+
+def test_a_journal_that_was_taken_away_while_it_was_opened_is_not_written_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = fcntl.flock
+
+    def late(file: Any, how: int) -> None:
+        Path(file.name).unlink()
+        real(file, how)
+
+    monkeypatch.setattr(fcntl, "flock", late)
+    with pytest.raises(InputError, match="busy .*try again"):
+        LineFile(tmp_path / "x", "busy")
 
 
 def test_after_a_stop_no_picture_slips_into_another_step(tmp_path: Path) -> None:
@@ -473,6 +533,8 @@ def test_a_file_of_events(tmp_path: Path) -> None:
     events = read_events(path, START)
     assert [type(e) for e in events] == [Done, Done, Moved, End]
     assert [e.stamp - START for e in events if e.stamp] == [NANO, 5 * NANO // 2, 3 * NANO, 4 * NANO]
+    path.write_text("+1\tpry\n+2 ,\tat vise\n")
+    assert [type(e) for e in read_events(path, START)] == [Done, Moved]
     for text, why in (("+1", "without an event"), ("+1 snap", "in the past"), ("x pry", "is no time")):
         path.write_text(f"\n{text}\n")
         with pytest.raises(InputError, match=f"line 2: .*{why}"):

@@ -221,7 +221,7 @@ def test_the_command_prints_the_split_and_copies_the_base(folder: Path, tmp_path
     base = StudyData.load(tmp_path / "base")
     assert [s.key for s in base.samples] == doc["base"]
     assert base.actions is not None
-    whole = StudyData.load(folder)
+    whole = {s.key: s for s in StudyData.load(folder).samples}
     for s in base.samples:
         assert s.row == whole[s.key].row
         assert s.path.read_bytes() == whole[s.key].path.read_bytes()

@@ -17,6 +17,8 @@ from sagehand.action.library import ActionLibrary
 from sagehand.action.predict import Predictor
 from sagehand.cases import CaseBase, CaseDraft
 from sagehand.picture import Limits, load
+from sagehand.recall.build import calibrate
+from sagehand.study.baselines import Baselines
 from sagehand.study.evaluate import EvaluateReport, evaluate
 from sagehand.study.score import Item, p_rounded, p_text, same_place, summarise
 
@@ -92,6 +94,26 @@ def test_the_own_picture_answers_for_no_arm(tmp_path: Path) -> None:
     only = base_of([alone])
     (item,) = ask(tmp_path / "r", [alone], only).items
     assert item.others == {"photo_only": None, "context_only": None, "majority": None}
+
+
+def test_the_context_is_weighed_as_the_base_was_calibrated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A base for new devices: what its other devices tell of the place is not learnt from the device itself."""
+    place = {(d, s): f"p{(d + s) % 3}" for d in range(3) for s in (1, 2, 3, 4)}
+    base = base_of([(p, {**row, "place": place[int(row["device"][1]), row["step"]]}) for p, row in CASES])
+    calibrate(base, "device")
+    by_device, by_case = Baselines.of(base), Baselines(base.index())
+    told = [list(b.context_shares("a1", "p2", None)) for b in (by_device, by_case, Baselines(base.index(), "device"))]
+    assert told[0] == told[2]
+    assert told[0] != told[1]
+    used: list[CaseBase] = []
+
+    def of(base: CaseBase) -> Baselines:
+        used.append(base)
+        return by_device
+
+    monkeypatch.setattr(Baselines, "of", of)
+    ask(tmp_path / "q", [(scene(0, 900), label(0, 2, place="p2"))], base)
+    assert used == [base]
 
 
 def test_labels_outside_the_library_fail_and_conflicts_are_listed(tmp_path: Path) -> None:

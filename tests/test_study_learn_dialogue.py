@@ -144,6 +144,18 @@ def test_a_cut_picture_is_written_beside_the_file(data: StudyData, tmp_path: Pat
     np.testing.assert_array_equal(cut, whole[4:31, 4:37])
 
 
+def test_pictures_that_differ_only_in_their_format_are_cut_into_two_files(data: StudyData, tmp_path: Path) -> None:
+    one, other = data.samples[:2]
+    jpeg = tmp_path / "nokia_1_0.jpg"
+    Image.open(other.path).save(jpeg)
+    teacher = Teacher(bench(data, tmp_path, method="zero-shot", crop="truth"))
+    export_chat([one, replace(one, key=jpeg.name, path=jpeg)], teacher, tmp_path / "chat.jsonl")
+    teacher.close()
+    named = [json.loads(line)["images"][0] for line in (tmp_path / "chat.jsonl").read_text().splitlines()]
+    first, second = (np.asarray(Image.open(tmp_path / name)) for name in named)
+    assert not np.array_equal(first, second)
+
+
 def test_nothing_to_export_is_an_error(data: StudyData, teacher: Teacher, tmp_path: Path) -> None:
     blank = [replace(s, is_last=None) for s in data.samples[:2]]
     with pytest.raises(InputError, match="nothing to export: nokia_1_0.png: no label for is_last"):

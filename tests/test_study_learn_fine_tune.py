@@ -231,6 +231,19 @@ def test_without_the_packages_the_extra_is_named(
     assert "sagehand[finetune]" in caught.value.hint
 
 
+def test_a_checkpoint_that_a_kill_tore_is_not_gone_on_from(tmp_path: Path) -> None:
+    pytest.importorskip("transformers")
+    assert tuner._last_whole(tmp_path) is None
+    for step, state in ((3, "{}"), (6, '{"epoch": 2.'), (9, None)):
+        folder = tmp_path / f"checkpoint-{step}"
+        folder.mkdir()
+        (folder / "adapter_model.safetensors").write_bytes(b"torn")
+        if state is not None:
+            (folder / "trainer_state.json").write_text(state)
+    assert tuner._last_whole(tmp_path) == str(tmp_path / "checkpoint-3")
+    assert [folder.name for folder in tmp_path.iterdir()] == ["checkpoint-3"]
+
+
 def test_losses_are_read_from_the_trainers_log() -> None:
     log = [
         {"loss": 2.0, "epoch": 1.0}, {"eval_loss": 1.5, "epoch": 1.0}, {"loss": 1.0, "epoch": 2.0},

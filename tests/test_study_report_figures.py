@@ -171,11 +171,11 @@ def test_a_wrong_device_in_the_same_state_of_work_is_no_total_failure(offline: S
     assert part.table is not None
     shares = {row[0]: row[-1] for row in part.table.rows}
     counts = dict.fromkeys((WRONG_STEP, LIKE_STEP, TOTAL), 0)
-    data = offline.data[None]
+    samples = {s.key: s for s in offline.data[None].samples}
     for r in offline.records:
         if r.arm != "perceptual" or r.case_step:
             continue
-        case = data[r.answer["case"]]
+        case = samples[r.answer["case"]]
         if case.device == r.truth["device"]:
             counts[WRONG_STEP] += 1
         # the drawn devices all share their steps: the same number is the same state of work
@@ -247,3 +247,74 @@ def test_without_matplotlib_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, 
     with pytest.raises(MissingExtra) as raised:
         svg_of(CHARTS["counts"])
     assert str(raised.value) == snapshot
+
+
+def shown(arm: str, item: str, step: bool | None, **truth: Any) -> Record:
+    labels = {"next_action": "end", "device": "d", "family": "f", "step": 1, **truth}
+    return Record(arm, 0, 0, item, "query", labels, {"next_action": "lever"}, {"next_action": False}, step, step)
+
+
+def test_figure_8_holds_no_crop_made_by_hand_against_the_papers() -> None:
+    marks = {"none": "1100", "perceptual": "1110", "truth": "1111"}
+    arms = tuple(Arm(name=crop, method="nearest", crop=crop) for crop in marks)
+    records = [shown(crop, f"{i}.jpg", mark == "1") for crop, word in marks.items() for i, mark in enumerate(word)]
+    part = by_name(retrieval_figures(Study("run", Plan(name="p", arms=arms), {}, records)))["figure-8"]
+    here = [b.here for b in part.beside]
+    assert here[0].startswith("50.0")
+    assert here[1].startswith("75.0")
+    assert here[2] == "+50.0\u202f%"
+    assert part.table is not None
+    assert part.table.rows[-1][1:3] == ("truth", Share(4, 4))  # it stays in the table
+
+
+def test_figure_8_holds_a_crop_against_none_of_one_protocol() -> None:
+    arms = (
+        Arm(name="whole", method="nearest", crop="none", protocol="paper"),
+        Arm(name="cut", method="nearest", protocol="held-out"),
+    )
+    records = [shown(a.name, "1.jpg", True) for a in arms]
+    part = by_name(retrieval_figures(Study("run", Plan(name="p", arms=arms), {}, records)))["figure-8"]
+    assert part.table is not None
+    assert [row[1] for row in part.table.rows] == ["none"]
+
+
+def test_where_the_device_is_left_out_a_method_of_the_run_is_not_told_as_lacking() -> None:
+    arms = (Arm(name="near", method="nearest"), Arm(name="judge", method="perceptual"))
+    records = [shown(a.name, "1.jpg", False) for a in arms]
+    study = Study("run", Plan(name="p", arms=arms, protocol="new-device"), {}, records)
+    told = {p.name: p.missing for p in [*retrieval_figures(study), *galleries(study)]}
+    for name in ("figure-8", "figure-9", "figure-17"):
+        assert told[name] == "In near the device is left out of the base, so no case can be the right one."
+    assert "`method: guided`" in told["figure-18"]
+    assert "In judge the device is left out" in told["figure-18"]
+
+
+def test_confused_cuts_are_counted_only_where_something_is_cut() -> None:
+    arm = Arm(name="p", method="perceptual")
+    for action, here in (("end", "–"), ("cnc_cut_circular", "0 of 1: one of these cuts taken for the other")):
+        records = [shown("p", "1.jpg", True, next_action=action)]
+        part = galleries(Study("run", Plan(name="p", arms=(arm,)), {}, records))[2]
+        assert part.beside[0].here == here
+
+
+def test_lines_and_bars_of_one_color_can_be_told_apart() -> None:
+    pytest.importorskip("matplotlib")
+    from sagehand.study.report.draw import svg_of
+
+    same = [(0.5, 0.1), (1.0, 0.5)]
+    assert svg_of(Curves({"a": same, "b": same}, "x", "y")).count(b"stroke-dasharray") >= 2  # the line, and its key
+    assert b"<pattern" in svg_of(Counts(("d",), {f"step {i}": [1] for i in range(11)}))
+    assert b"<pattern" not in svg_of(Counts(("d",), {f"step {i}": [1] for i in range(10)}))
+
+
+def test_the_legend_of_ranks_knows_a_fit_that_the_first_panel_lacks() -> None:
+    pytest.importorskip("matplotlib")
+    from matplotlib.figure import Figure
+
+    from sagehand.study.metrics import fit_ranks
+    from sagehand.study.report.draw import _histograms
+
+    figure = Figure()
+    _histograms(figure, Histograms(tuple(RankPanel("a", r, fit_ranks(r)) for r in ((1, 1, 1), (1, 2, 4)))))
+    names = {t.get_text() for t in figure.legends[0].get_texts()}
+    assert names == {"queries", "exponential fit", "log-normal fit"}

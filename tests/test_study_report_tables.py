@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ from sagehand.study.report.load import Study, accuracy, lacks, top_1
 from sagehand.study.report.overview import ablations, against_baseline, confusion, main_table
 from sagehand.study.report.paired import two
 from sagehand.study.report.parts import Counterpart
+from sagehand.study.report.refs import ArmRecords
+from sagehand.study.report.selective import bound_held, risk_coverage
 from sagehand.study.report.tables import paper_tables
 from sagehand.study.run.plan import Arm, Plan
 from sagehand.study.run.record import Record
@@ -94,6 +97,7 @@ def test_where_the_device_is_left_out_no_case_can_be_right() -> None:
     arm = Arm(name="a", method="nearest")
     assert top_1(study(records, arm), arm) == Share(0, 1)
     assert top_1(study(records, arm, protocol="new-device"), arm) is None
+    assert top_1(study([replace(records[0], subset="test")], arm, protocol="folds"), arm) is None
 
 
 def test_the_main_arm_departs_least_from_the_defaults_whatever_its_figures() -> None:
@@ -304,3 +308,77 @@ def test_trained_arms_stay_out_of_the_main_table(whole: Study, tmp_path: Path) -
     part = main_table(whole)
     assert not {"resnet", "tuned"} & set(rows(part))
     assert any("resnet, tuned" in note for note in part.notes)
+
+
+def test_table_2_shows_no_stand_in_where_the_device_is_left_out() -> None:
+    arms = (Arm(name="n", method="nearest"), Arm(name="p", method="perceptual"))
+    table = paper_tables(
+        study([record(a.name, "1.jpg", True, step=False) for a in arms], *arms, protocol="new-device")
+    )[1]
+    assert table.table is None
+    assert table.stand_in == ""
+    assert table.missing.endswith("In p the device is left out of the base, so no case can be the right one.")
+
+
+@pytest.mark.parametrize(
+    ("model", "is_there"),
+    [("gpt-4o", True), ("openai/gpt-4o-2024-08-06", True), ("gpt-4o-mini", False), ("gpt-4", False)],
+)
+def test_table_3_takes_no_other_model_for_the_papers(model: str, is_there: bool) -> None:
+    arms = [
+        Arm(name="a", method="guided", crop="box", model=model),
+        Arm(name="b", method="guided", crop="box", model="Qwen/Qwen3-VL-30B-A3B-Instruct"),
+    ]
+    table = paper_tables(study([record(a.name, "1.jpg", True, step=True) for a in arms], *arms))[2]
+    here = {b.what: b.here for b in table.beside}["GPT-4o against Qwen3-VL-30B"]
+    assert here == ("p = 1" if is_there else "–")
+
+
+def test_best_baseline_says_why_it_has_no_top_1_and_who_may_abstain() -> None:
+    arms = (Arm(name="n", method="nearest"), Arm(name="p", method="perceptual", risk=0.05))
+    records = [record(a.name, "1.jpg", True, step=False) for a in arms]
+    action, top = against_baseline(study(records, *arms, protocol="new-device"))
+    assert top.missing == "In n the device is left out of the base, so no case can be the right one."
+    assert action.notes[-1] == "May abstain, and what it leaves to the operator counts as wrong: p."
+    assert not any("May abstain" in note for note in against_baseline(study(records[:1], *arms))[0].notes)
+
+
+def test_ablations_show_the_p_that_takes_views_together(offline: Study) -> None:
+    part = ablations(offline)
+    assert part.table is not None
+    for row in part.table.rows:
+        shown = dict(zip(part.table.header, row, strict=True))
+        arms = {a.name: a for a in offline.arms}
+        found = two(offline, arms[shown["whole"]], arms[shown["arm"]])
+        top = two(offline, arms[shown["whole"]], arms[shown["arm"]], "top1")
+        assert found is not None
+        assert top is not None
+        assert shown["p by step, Holm"].value >= found.difference.p_value
+        assert shown["its p by step"].value == top.difference.p_value
+
+
+def test_an_unknown_truth_is_neither_a_wrong_answer_nor_a_query_of_a_risk() -> None:
+    records = [
+        record("a", "1.jpg", True, answer={"confidence": 0.9}),
+        record("a", "2.jpg", False, answer={"confidence": 0.8}, truth={"next_action": None}),
+    ]
+    curve = risk_coverage(records)
+    assert (curve.n, curve.points[-1].wrong, curve.points[-1].coverage) == (1, 0, 1.0)
+    held = bound_held(ArmRecords("r:a", "a", tuple(records), risk=0.05))[0]
+    assert (held.n, held.answered, held.wrong) == (1, 1, 0)
+
+
+def test_the_reader_is_warned_of_few_devices_seeds_left_out_and_tasks_that_say_nothing() -> None:
+    arm = Arm(name="a", method="nearest")
+    found = study(
+        [record("a", "1.jpg", True, truth={"device_class": "phone"})], arm, protocol="new-device", seeds=(0, 3)
+    )
+    told = "\n".join(warnings_of(found))
+    assert "rests on 1 devices" not in told
+    assert "rests on one device," in told
+    assert "No records of seed 3, though the plan names it." in told
+    assert "device class" in told
+    more = [record("a", "1.jpg", True), record("a", "2.jpg", True, truth={"device": "b", "next_action": "lever"})]
+    told = "\n".join(warnings_of(study(more, arm)))
+    assert "rests on" not in told
+    assert "next action" not in told

@@ -284,6 +284,20 @@ class TestRefused:
         assert make.asked == []
         assert not (tmp_path / "run").exists()
 
+    @pytest.mark.parametrize(
+        ("arm", "message"),
+        [
+            ("{method: nearest, options: {k: 3}}", "unknown option of the method 'nearest' 'k'"),
+            ("{method: classifier, options: {epochs: 0}}", "option 'epochs' is 0"),
+            ("{method: context, risk: 0.1}", "no calibrated belief, so it cannot hold a risk"),
+            ("{method: classifier, domain: true}", "no calibrated belief, so it cannot test the domain"),
+        ],
+    )
+    def test_a_mistake_in_the_last_arm_is_told_first(self, tmp_path: Path, data: Path, arm: str, message: str) -> None:
+        with pytest.raises(InputError, match=message):
+            run_study(plan(f"one: {{method: random}}, two: {arm}"), tmp_path / "run", data=data)
+        assert not (tmp_path / "run").exists()
+
     def test_labels_that_the_actions_do_not_know(self, tmp_path: Path, data: Path) -> None:
         (tmp_path / "actions.yaml").write_text(ACTIONS.replace("  open:", "  opn:"))
         plan_ = plan(actions=tmp_path / "actions.yaml")
@@ -402,6 +416,28 @@ def test_a_run_tells_how_far_it_is_and_where_it_stands(tmp_path: Path, data: Pat
     go(plan(seeds=[0, 1]), tmp_path / "run", data, Maker(), on_progress=told.append)
     assert (told[-1].done, told[-1].total, told[-1].unit) == (60, 60, "one, seed 1")
     assert [p.done for p in told] == sorted(p.done for p in told)
+
+
+def test_each_session_keeps_its_settings(tmp_path: Path, data: Path) -> None:
+    for number, seconds in enumerate((30.0, 60.0)):
+        go(plan(seeds=[0, 1]), tmp_path / "run", data, Maker(), settings=Settings(vlm_seconds=seconds), seeds=[number])
+    sessions = read_run(tmp_path / "run").manifest["sessions"]
+    assert [session["settings"]["vlm_seconds"] for session in sessions] == [30.0, 60.0]
+    assert len({session["source"] for session in sessions}) == 1
+
+
+def test_settings_that_change_answers_bind_an_arm_and_a_fact_unknown_to_an_older_run_does_not(
+    tmp_path: Path, data: Path
+) -> None:
+    go(plan(seeds=[0, 1]), tmp_path / "run", data, Maker(), seeds=[0])
+    with pytest.raises(InputError, match=r"depth_unit of arm 'one' \(\"mm\" then, \"um\" now\)"):
+        go(plan(seeds=[0, 1]), tmp_path / "run", data, Maker(), settings=Settings(depth_unit="um"), seeds=[1])
+    path = tmp_path / "run" / "manifest.json"
+    manifest = json.loads(path.read_text())
+    del manifest["arms"]["one"]["depth_unit"]
+    path.write_text(json.dumps(manifest))
+    go(plan(seeds=[0, 1]), tmp_path / "run", data, Maker(), seeds=[1])
+    assert {record.seed for record in read_run(tmp_path / "run").records} == {0, 1}
 
 
 def test_the_manifest_says_what_the_results_stand_on_and_no_secret(tmp_path: Path, data: Path) -> None:

@@ -77,6 +77,18 @@ def test_an_item_that_cannot_be_answered_is_told_by_the_exit_code(folder: Path) 
     assert json.loads(done.stdout)["arms"]["nearest"]["errors"] == 6
 
 
+def test_errors_among_training_pictures_are_told_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    fine = {"n": 2, "right": 2, "accuracy": 1.0, "abstained": 0, "failures": 0, "errors": 0}
+    total = {**fine, "seconds": 0.1, "calls": 0, "tokens": 0}
+    doc = {"net": {**total, "subsets": {"train": total, "validation": {**total, "errors": 1}}}}
+    monkeypatch.setattr(runner, "run_study", lambda *_, **__: RunReport(Path("run"), doc, 6, 0, 1.0))
+    done = call("--data", "data")
+    assert done.exit_code == 1
+    assert "failures and errors count as wrong; ask again with --retry-failed" in done.stdout
+    doc["net"]["subsets"]["validation"]["errors"] = 0
+    assert call("--data", "data").exit_code == 0
+
+
 def test_ctrl_c_leaves_with_130_and_says_how_to_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
     def stopped(*_: object, **__: object) -> RunReport:
         raise RunInterrupted(RunReport(Path("run"), {}, 3, 21, 1.0))

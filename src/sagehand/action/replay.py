@@ -19,6 +19,7 @@ from sagehand.action.library import ActionLibrary
 from sagehand.action.methods import Asking, answer, reason_against
 from sagehand.action.possible import possible
 from sagehand.action.predict import DOMAIN_LEVEL, REPEATS_LOOKED_AT, Predictor
+from sagehand.action.replay_log import check_logged, excluded_of, known_of
 from sagehand.action.replay_notes import differences, summary, why_different
 from sagehand.cases import CaseBase, Index
 from sagehand.errors import InputError, StoreError, UnknownName
@@ -37,7 +38,6 @@ __all__ = ["AS_OF", "Replay", "Replayer", "replay"]
 AS_OF = ("decision", "now")
 """Which cases a decision is replayed against: those of its own time, or those of today."""
 
-_OURS = frozenset(("candidates", "judge", "valid_actions", "ruled_out", "known", "query", "base", "method"))
 _FIRST = 5
 
 
@@ -124,8 +124,7 @@ class Replayer:
         if as_of not in AS_OF:
             raise UnknownName("as_of", as_of, AS_OF)
         doc = self._base.decision(number)
-        if not doc.keys() >= _OURS:
-            raise InputError(f"decision {number} was not logged by predict: there is nothing to run again")
+        check_logged(doc, number)
         then = int(doc["base"].get("revision", doc["base_revision"]))
         if doc["method"] == "zero-shot":
             limits = ("a model answered from the picture alone: no case had a part in it",)
@@ -167,7 +166,7 @@ class Replayer:
         return self._past[1].index
 
     def _query(self, doc: Mapping[str, Any], number: int, vector: Any, limits: list[str]) -> Query:
-        known = _known(doc)
+        known = known_of(doc)
         relief = self._base.decision_relief(number)
         if relief is None and "setup" not in doc and doc["query"].get("depth"):
             limits.append("the relief of its depth image was not logged then: replayed without it")
@@ -178,14 +177,14 @@ class Replayer:
         self, doc: Mapping[str, Any], number: int, index: Index, query: Query, as_of: str, limits: list[str]
     ) -> tuple[Decision, Calibration, Literal["all", "recall"]]:
         """The decision as it comes out of the cases, by the perceptual judge."""
-        known, now = _known(doc), as_of == "now"
+        known, now = known_of(doc), as_of == "now"
         verdicts, library = self._verdicts(doc, index, known, now, limits)
         calibration = self._now() if now else self._then(doc, index, limits)
         asked = doc["certified_risk"]
         certificate = None
         if asked is not None:
             certificate = _certificate(calibration, asked["asked"], index) if now else Certificate(**asked)
-        ranking = rank(index, query, calibration, exclude=_excluded(doc))
+        ranking = rank(index, query, calibration, exclude=excluded_of(doc))
         guard = doc.get("guard", "on")
         asking = Asking(
             method=doc["method"],
@@ -259,22 +258,6 @@ class Replayer:
         if self._learnt is None or self._learnt[0] != index.revision:
             self._learnt = (index.revision, learn(index, current.leave_out))
         return self._learnt[1]
-
-
-def _known(doc: Mapping[str, Any]) -> Known:
-    given = {**doc["known"]}
-    given["object_id"] = given.pop("object", None)
-    history = given.get("history")
-    given["history"] = None if history is None else tuple(history)
-    given["facts"] = tuple(given.get("facts") or ())
-    return Known(**given)
-
-
-def _excluded(doc: Mapping[str, Any]) -> frozenset[str]:
-    """The query's own picture, unless it was allowed; where that was not logged, it shows among the candidates."""
-    own = doc["query"]["pixel_id"]
-    allowed = (doc.get("setup") or {}).get("allow_own", any(c["id"] == own for c in doc["candidates"]))
-    return frozenset() if allowed else frozenset({own})
 
 
 def _certificate(calibration: Calibration, risk: float, index: Index) -> Certificate:

@@ -21,12 +21,12 @@ from sagehand.cases.case import DepthUnit
 from sagehand.cases.intake import Cropper, LabelCheck, Outcome, Reader, Writer
 from sagehand.cases.table import Format, RowProblem, TableRow, read_table
 from sagehand.errors import CropMismatch, InputError, StoreError
+from sagehand.interrupt import held_interrupt
 
 if TYPE_CHECKING:
     from sagehand.cases.base import CaseBase
     from sagehand.embed import Embedder
-    from sagehand.interrupt import held_interrupt
-from sagehand.picture import Limits
+    from sagehand.picture import Limits
 
 __all__ = ["Cropper", "ImportInterrupted", "ImportReport", "LabelCheck", "image_files", "import_folder"]
 

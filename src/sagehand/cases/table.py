@@ -197,7 +197,8 @@ def _find_table(folder: Path, formats: tuple[str, ...]) -> Path:
         raise InputError(f"{folder}: holds both metadata.jsonl and metadata.csv", hint="keep the one that counts")
     if found:
         return found[0]
-    below = sorted(p for name in ("metadata.jsonl", "metadata.csv") for p in folder.glob(f"*/{name}"))
+    names = ("metadata.jsonl", "metadata.csv", "_annotations.coco.json")  # the last: train, valid and test of an export
+    below = sorted(p for name in names for p in folder.glob(f"*/{name}"))
     if below:
         raise InputError(
             f"{folder}: holds no metadata.jsonl, but {below[0].relative_to(folder)} does exist",

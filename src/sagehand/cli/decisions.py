@@ -113,7 +113,7 @@ def replay(
                 if error.retryable:
                     raise
                 failed += 1
-                announce(f"decision {number}: {error}")
+                announce(f"decision {number}: {str(error).removeprefix(f'decision {number} ')}")
     if docs or not failed:
         emit(docs, as_json, lambda: _replays_text(docs))
     other = as_of == "decision" and any(doc["same"] is False for doc in docs)

@@ -173,7 +173,7 @@ def _source(
         return FramesSource(frames, events=events, lines=lines, refuse=announce)
     if events is not None:
         raise InputError("--events is for a bag or frames", hint="what a camera sees is told in lines on stdin")
-    which: int | str = int(camera) if camera is not None and camera.isdigit() else str(camera)
+    which: int | str = int(camera) if camera is not None and camera.isascii() and camera.isdigit() else str(camera)
     return CameraSource(which, Lines(sys.stdin), interval=every, refuse=announce)
 
 

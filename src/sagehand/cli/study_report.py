@@ -59,7 +59,7 @@ def _text(done: ReportFiles) -> str:
     if done.missing:
         lines += [
             "",
-            "not in this run, or shown by what stands nearest:",
+            "not in this run, not possible in it, or shown by what stands nearest:",
             *(f"  {k}: {v}" for k, v in done.missing.items()),
         ]
     return "\n".join(lines)

@@ -76,7 +76,7 @@ def run(
         announce(f"stopped; {done.missing} items are missing. Run the same command again to go on")
     doc = done.to_dict()
     emit(doc, as_json, lambda: report_text(doc))
-    failed = any(arm["failures"] or arm["errors"] for arm in doc["arms"].values())
+    failed = any(told["failures"] or told["errors"] for told in _all_told(doc))
     finish(130 if interrupted else 1 if failed else 0)
 
 
@@ -86,9 +86,15 @@ def report_text(doc: dict[str, Any]) -> str:
     names = ["n", "right", "accuracy", *header[4:]]
     rows = [[name, *(arm[field] for field in names)] for name, arm in doc["arms"].items()]
     lines = [table(rows, header), f"{doc['answered']} items answered now, {doc['missing']} missing"]
-    if any(arm["failures"] for arm in doc["arms"].values()):
-        lines.append("failures count as wrong; ask again with --retry-failed")
+    if any(told["failures"] or told["errors"] for told in _all_told(doc)):
+        lines.append("failures and errors count as wrong; ask again with --retry-failed")
     return "\n".join([*lines, f"run: {doc['folder']}"])
+
+
+def _all_told(doc: dict[str, Any]) -> list[dict[str, Any]]:
+    """What each arm adds up to, and beside it what a trained one was asked of its training and validation devices."""
+    arms = doc["arms"].values()
+    return [*arms, *(subset for arm in arms for subset in arm.get("subsets", {}).values())]
 
 
 @contextmanager

@@ -122,8 +122,10 @@ class Calibration:
     def from_dict(cls, doc: Mapping[str, Any]) -> Calibration:
         """Read what :meth:`to_dict` wrote; of another recipe nothing is taken but that it is stale."""
         if doc.get("recipe") != RECIPE:
+            other = doc.get("recipe")
             return cls(
-                recipe=int(doc.get("recipe", 0)), leave_out="device" if doc.get("leave_out") == "device" else "case"
+                recipe=other if isinstance(other, int) else 0,
+                leave_out="device" if doc.get("leave_out") == "device" else "case",
             )
         try:
             return cls(

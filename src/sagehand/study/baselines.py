@@ -7,7 +7,8 @@ from collections.abc import Collection
 import numpy as np
 from numpy.typing import NDArray
 
-from sagehand.cases import Case, Index
+from sagehand.cases import Case, CaseBase, Index
+from sagehand.judge.calibration import Calibration
 from sagehand.judge.evidence import agreement, stack
 from sagehand.judge.leaveout import LeaveOut, gather
 from sagehand.judge.model import belief, believed, fit_belief, most_believed
@@ -18,7 +19,7 @@ _CONTEXT = ("previous", "place")
 
 
 class Baselines:
-    """The simple methods on one case base.
+    """The simple methods on one case base; :meth:`of` makes them as the base was calibrated.
 
     Args:
         index: The cases.
@@ -31,6 +32,12 @@ class Baselines:
         pairs = gather(index, leave_out, drawn=True)
         self._scaling = pairs.scaling(pairs.labelled)
         self._weights = fit_belief(pairs.features(self._scaling), pairs.labelled, pairs.right, _CONTEXT)
+
+    @classmethod
+    def of(cls, base: CaseBase) -> Baselines:
+        """Of a case base: its calibration says whether cases or devices are left out; cases without one."""
+        doc = base.calibration()
+        return cls(base.index(), Calibration.from_dict(doc).leave_out if doc else "case")
 
     def first_labelled(self, rows: list[int]) -> Case | None:
         """The first of these cases whose next action is known."""

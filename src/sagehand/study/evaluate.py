@@ -126,8 +126,8 @@ class _Asking:
         self._folder, self._predictor, self._loading, self._depth_unit = folder, predictor, loading, depth_unit
         self._library = predictor.library
         self._check = label_check(predictor.library) if predictor.library else None
-        self._index = predictor.base.index()
-        self._simple = Baselines(self._index)
+        self._simple = Baselines.of(predictor.base)
+        self._index = self._simple.index
         self._labels: list[Mapping[str, Any]] = []
         self.judges: set[str] = set()
         self.usage = FREE

@@ -14,13 +14,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from sagehand.cases.formats.outline import Points, corners, one_outline
+from sagehand.cases.formats.labels import LISTS, agreed, listed, named
+from sagehand.cases.formats.outline import Points, corners, one_outline, polygon
 from sagehand.cases.formats.strict import BadRow, strict_json
 
 __all__ = ["document", "find", "read"]
 
 _VERSION = "5.5.0"
-_LISTS = ("history", "remaining_actions")
+_MARKS = ("point", "points", "line", "linestrip")  # they mark something on the device, and are no outline of it
 _Found = tuple[int, dict[str, Any] | BadRow, None, tuple[int, int] | None]
 
 
@@ -59,10 +60,10 @@ def document(row: Mapping[str, Any], size: tuple[int, int] | None) -> dict[str, 
         row: The row; its file lies beside the JSON file.
         size: Width and height of the picture; None where they cannot be told.
     """
-    polygon = row.get("polygon")
+    outline = row.get("polygon")
     shape: dict[str, Any] = {
         "label": _label_of(row),
-        "points": polygon,
+        "points": outline,
         "group_id": None,
         "description": "",
         "shape_type": "polygon",
@@ -71,7 +72,7 @@ def document(row: Mapping[str, Any], size: tuple[int, int] | None) -> dict[str, 
     return {
         "version": _VERSION,
         "flags": {},
-        "shapes": [] if polygon is None else [shape],
+        "shapes": [] if outline is None else [shape],
         "imagePath": PurePosixPath(row["file_name"]).name,
         "imageData": None,
         "imageHeight": None if size is None else size[1],
@@ -107,7 +108,7 @@ def _row(doc: Mapping[str, Any]) -> dict[str, Any]:
         raise BadRow("'sagehand' is no object of labels")
     row = {key: value for key, value in stored.items() if key not in ("file_name", "polygon")}
     row |= _flagged(doc.get("flags"))
-    labels, pieces = [], []
+    labels, pieces, flagged = [], [], []
     for shape in doc["shapes"]:
         if not isinstance(shape, dict):
             raise BadRow("a shape is no object")
@@ -115,37 +116,27 @@ def _row(doc: Mapping[str, Any]) -> dict[str, Any]:
         if outline is not None:
             pieces.append(outline)
             labels.append(shape.get("label"))
-            row |= _flagged(shape.get("flags"))
+            flagged.append(_flagged(shape.get("flags")))
+    row |= agreed(flagged)
     different = sorted({str(label) for label in labels})
     if len(different) > 1:
         raise BadRow(
             f"shapes of several labels ({', '.join(different)}); a case shows one device: keep those of the device"
         )
     if labels and labels[0] != _label_of(stored):
-        row |= _named(labels[0])
+        row |= named(labels[0])
     if not {"family", "device"} <= row.keys():
         what = (
             f"label {labels[0]!r} names no family: write family/device" if labels else "it has no outline and no label"
         )
         raise BadRow(what)
-    polygon = one_outline(pieces)
-    return row if polygon is None else {**row, "polygon": polygon}
+    outline = one_outline(pieces)
+    return row if outline is None else {**row, "polygon": outline}
 
 
 def _label_of(row: Mapping[str, Any]) -> str:
     parts = [row.get("family"), row.get("device"), row.get("step")]
     return "/".join(str(part) for part in parts if part is not None)
-
-
-def _named(label: object) -> dict[str, Any]:
-    if not isinstance(label, str) or not label.strip():
-        raise BadRow("a shape has no label")
-    parts = [part.strip() for part in label.split("/")]
-    if len(parts) > 3 or not all(parts):
-        raise BadRow(f"label {label!r} is not device, family/device or family/device/step")
-    if len(parts) == 1:
-        return {"device": parts[0]}
-    return dict(zip(("family", "device", "step"), parts, strict=False))
 
 
 def _flagged(flags: object) -> dict[str, Any]:
@@ -160,8 +151,8 @@ def _flagged(flags: object) -> dict[str, Any]:
         key, equals, value = name.partition("=")
         if on is not True:
             continue
-        if equals and key.strip() in _LISTS:
-            row[key.strip()] = [item.strip() for item in value.split(";") if item.strip()]
+        if equals and key.strip() in LISTS:
+            row[key.strip()] = listed(value)
         elif equals and key.strip():
             row[key.strip()] = value.strip()
         elif name in ("is_last", "end_state"):
@@ -172,16 +163,14 @@ def _flagged(flags: object) -> dict[str, Any]:
 
 
 def _outline(shape: Mapping[str, Any]) -> Points | None:
-    kind, points = shape.get("shape_type", "polygon"), shape.get("points")
+    kind, points = shape.get("shape_type") or "polygon", shape.get("points")
+    if kind in _MARKS:
+        return None
     if kind not in ("polygon", "rectangle"):
-        if kind in ("circle", "mask"):
-            raise BadRow(f"a shape is a {kind}, which is not read: draw a polygon or a rectangle")
-        return None  # points and lines mark something on the device, not its outline
-    if not isinstance(points, list) or not all(isinstance(p, list) for p in points):
-        raise BadRow(f"the points of a {kind} are no list of [x, y]")
-    if kind == "rectangle" and len(points) == 2:
+        raise BadRow(f"a shape is a {kind}, which is not read: draw a polygon or a rectangle")
+    if kind == "rectangle" and isinstance(points, list) and len(points) == 2:
         return corners(points[0], points[1])
-    return points
+    return polygon(points)
 
 
 def _size(doc: Mapping[str, Any]) -> tuple[int, int] | None:

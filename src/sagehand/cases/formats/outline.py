@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias, TypeGuard
 
 from sagehand.cases.formats.strict import BadRow
 
-__all__ = ["Points", "area", "bounds", "corners", "flat", "one_outline", "pairs"]
+__all__ = ["Points", "area", "bounds", "corners", "flat", "is_number", "one_outline", "pairs", "polygon", "shown"]
 
 Points: TypeAlias = list[list[float]]
 """[x, y] corners in pixels of the original."""
+
+_FARTHEST = 1e9  # as far as a case's outline may reach; what is sure to be within it can be reckoned with
 
 
 def pairs(numbers: object) -> Points:
@@ -20,9 +21,20 @@ def pairs(numbers: object) -> Points:
     Raises:
         BadRow: Not an even count of at least six finite numbers.
     """
-    if not isinstance(numbers, list) or len(numbers) < 6 or len(numbers) % 2 or not all(map(_is_number, numbers)):
-        raise BadRow(f"a polygon is {_shown(numbers)}; valid: x, y, x, y, … of at least three corners")
+    if not isinstance(numbers, list) or len(numbers) < 6 or len(numbers) % 2 or not all(map(is_number, numbers)):
+        raise BadRow(f"a polygon is {shown(numbers)}; valid: x, y, x, y, … of at least three corners")
     return [list(corner) for corner in zip(numbers[::2], numbers[1::2], strict=True)]
+
+
+def polygon(points: object) -> Points:
+    """Corners that a tool wrote as [x, y] pairs.
+
+    Raises:
+        BadRow: They are not at least three pairs of finite numbers.
+    """
+    if not isinstance(points, list) or len(points) < 3 or not all(map(_is_corner, points)):
+        raise BadRow(f"a polygon is {shown(points)}, no list of [x, y] of at least three corners")
+    return points
 
 
 def flat(points: Sequence[Sequence[float]]) -> list[float]:
@@ -30,18 +42,18 @@ def flat(points: Sequence[Sequence[float]]) -> list[float]:
     return [number for point in points for number in point]
 
 
-def corners(first: Sequence[Any], second: Sequence[Any]) -> Points:
+def corners(first: object, second: object) -> Points:
     """The four corners of the rectangle between two opposite ones.
 
     Raises:
         BadRow: They are no points, or the rectangle has no area.
     """
-    if not all(len(p) == 2 and all(map(_is_number, p)) for p in (first, second)):
-        raise BadRow(f"a box is {_shown([first, second])}; valid: two corners [x, y]")
+    if not (_is_corner(first) and _is_corner(second)):
+        raise BadRow(f"a box is {shown([first, second])}; valid: two corners [x, y]")
     left, right = sorted((first[0], second[0]))
     top, bottom = sorted((first[1], second[1]))
     if left == right or top == bottom:
-        raise BadRow(f"a box is {_shown([first, second])}, which has no area")
+        raise BadRow(f"a box is {shown([first, second])}, which has no area")
     return [[left, top], [right, top], [right, bottom], [left, bottom]]
 
 
@@ -84,10 +96,16 @@ def _turn(a: Sequence[float], b: Sequence[float], c: Sequence[float]) -> float:
     return (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0])
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+def is_number(value: object) -> bool:
+    """Whether it is a number that a coordinate may have."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= _FARTHEST
 
 
-def _shown(value: object) -> str:
+def _is_corner(value: object) -> TypeGuard[list[float]]:
+    return isinstance(value, list) and len(value) == 2 and all(map(is_number, value))
+
+
+def shown(value: object) -> str:
+    """A value as an error shows it, cut short."""
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "…"

@@ -13,6 +13,7 @@ An action that the library's preconditions speak against is taken only with an e
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -241,7 +242,7 @@ def read_events(path: str | Path, start: int | None) -> list[Event]:
         if not content:
             continue
         where = f"{path}, line {number}"
-        when, _, what = content.replace(",", " ", 1).partition(" ")
+        when, what = [*re.split(r"\s*,\s*|\s+", content, maxsplit=1), ""][:2]
         kind, nanoseconds = parse_time(when, where=where)
         if kind == "after":
             if start is None:

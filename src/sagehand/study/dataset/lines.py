@@ -38,6 +38,9 @@ class LineFile:
         except OSError as error:
             self._file.close()
             raise InputError(busy, hint="wait until it has ended, or name another folder") from error
+        if not self._is_there():  # whoever held it took it away between our opening and our locking
+            self._file.close()
+            raise InputError(busy, hint="it has just ended: try again")
         self._cut_torn_line()
 
     def __enter__(self) -> Self:
@@ -76,6 +79,12 @@ class LineFile:
         if remove:
             self.path.unlink(missing_ok=True)
         self._file.close()
+
+    def _is_there(self) -> bool:
+        try:
+            return os.path.samestat(os.stat(self.path), os.fstat(self._file.fileno()))
+        except FileNotFoundError:
+            return False
 
     def _read(self, offset: int) -> tuple[dict[str, Any], int]:
         self._file.seek(offset)

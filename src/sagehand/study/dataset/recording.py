@@ -36,7 +36,7 @@ class Recording:
 
     Attributes:
         session: What is the same for all its pictures.
-        run: Its number, from 1 for each device.
+        run: Its number, from 1 for each device; devices whose files would be called alike are counted together.
         resumed: Whether it was gone on with.
         gone_on_after: When the last thing happened before it was stopped [ns since the epoch], or None.
         history: What was done so far, oldest first.
@@ -82,11 +82,9 @@ class Recording:
         self._others = self._rows_of_others({str(doc["picture"]["file_name"]) for doc in lines if "picture" in doc})
         if not lines:
             assert session is not None
-            runs = [
-                r.get("run")
-                for r in self._others
-                if (r.get("family"), r.get("device")) == (session.family, session.device)
-            ]
+            # by what its files are called: two devices (of two families, or "x/1" and "x_1") must not share one picture
+            called = _file_stem(session.device)
+            runs = [r.get("run") for r in self._others if _file_stem(str(r.get("device"))) == called]
             self.run = 1 + max((n for n in runs if isinstance(n, int)), default=0)
             self._lines.add({"session": asdict(session), "run": self.run})
         else:
@@ -104,13 +102,14 @@ class Recording:
         self.pictures: list[dict[str, Any]] = []
         self.last_stamp: int | None = None
         self._steps = Steps.of(self._others, session.family, session.device)
+        self._steps.number(self.history)
         for doc in lines[1:]:
             self._replay(doc)
         self.gone_on_after = max((doc["stamp_ns"] for doc in lines[1:] if "stamp_ns" in doc), default=None)
         if self._library is not None:
             write_library(self.folder, self._library)
-        if lines:
-            self._write_rows(self.pictures)  # the file may have been cut off in its last line
+        if lines or self._unended:
+            self._write_rows(self.pictures)  # the file may have been cut off in its last line, or lack its end
 
     def __enter__(self) -> Recording:
         return self
@@ -147,8 +146,7 @@ class Recording:
             InputError: A file cannot be written, or the row is none that can be read again.
         """
         session, step = self.session, self.step
-        name = re.sub(r"[^\w.-]+", "_", session.device)
-        stem = f"images/{name}_run{self.run:02d}_{len(self.pictures) + 1:04d}"
+        stem = f"images/{_file_stem(session.device)}_run{self.run:02d}_{len(self.pictures) + 1:04d}"
         group = {"step": f"{session.device} run {self.run} step {step}", "run": f"{session.device} run {self.run}"}
         row: dict[str, Any] = {
             "file_name": stem + shot.suffix,
@@ -215,29 +213,32 @@ class Recording:
             self._steps.taken.add(doc["picture"]["step"])
         if "action" in doc:
             self.history = (*self.history, str(doc["action"]))
+            self._steps.number(self.history)  # now, picture or none: a stop must not change the numbers that follow
         if "place" in doc:
             self.place = doc["place"]
 
     def _rows_of_others(self, own: set[str]) -> list[dict[str, Any]]:
-        """Rows of the folder that are not this run's; ``self._text`` keeps them as they were written."""
+        """Rows of the folder that are not this run's; ``self._text`` keeps all its other lines as they were written."""
         self._text: list[str] = []
+        self._unended = False
         rows: list[dict[str, Any]] = []
         path = self.folder / METADATA
         if not path.exists():
             return rows
-        *lines, last = path.read_text(encoding="utf-8").split("\n")
-        if not self.resumed:  # else a line without an end was cut off by a kill, and stands in the journal
+        try:
+            *lines, last = path.read_bytes().decode().split("\n")
+        except UnicodeDecodeError as error:
+            raise InputError(
+                f"{path}: is not UTF-8 text", hint="save it as UTF-8, or record into a new folder"
+            ) from error
+        if last and not self.resumed:  # else a line without an end was cut off by a kill, and stands in the journal
             lines.append(last)
+            self._unended = True
         for line in lines:
-            try:
-                row = json.loads(line)
-            except ValueError:
-                if line.strip():
-                    self._text.append(line)  # somebody else's slip; not ours to take away
-                continue
-            if isinstance(row, dict) and row.get("file_name") not in own:
-                rows.append(row)
-                self._text.append(line)
+            row = _row_in(line)
+            if row is None or str(row.get("file_name")) not in own:
+                self._text.append(line)  # somebody else's slip, too: not ours to take away
+                rows += [] if row is None else [row]
         return rows
 
     def _write_rows(self, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -262,6 +263,20 @@ class Recording:
             for r in rows
         ]
         return conflicts(self._library, steps)
+
+
+def _file_stem(device: str) -> str:
+    """A device's name as its pictures' files bear it."""
+    return re.sub(r"[^\w.-]+", "_", device)
+
+
+def _row_in(line: str) -> dict[str, Any] | None:
+    """The row in a line, or None where it holds none."""
+    try:
+        row = json.loads(line)
+    except ValueError:
+        return None
+    return row if isinstance(row, dict) else None
 
 
 def _when(stamp: int | None = None, key: str | None = None) -> dict[str, Any]:

@@ -263,6 +263,6 @@ def _picture_of(dialogue: Dialogue, sample: Sample, out: Path) -> tuple[Path, in
         return sample.path, 0
     held = io.BytesIO()
     Image.fromarray(cast(Any, dialogue.pixels)).save(held, "PNG")
-    path = out.with_name(f"{out.stem}-images") / Path(sample.key).with_suffix(".png")
+    path = out.with_name(f"{out.stem}-images") / f"{sample.key}.png"  # a.jpg and a.png are two pictures
     write_whole(path, held.getvalue())
     return path, 1

@@ -153,7 +153,6 @@ def _train(
     from datasets import Dataset
     from peft import LoraConfig
     from transformers import EarlyStoppingCallback, PrinterCallback
-    from transformers.trainer_utils import get_last_checkpoint
     from trl import SFTTrainer
 
     course = folder / _COURSE
@@ -184,7 +183,7 @@ def _train(
             hint="name layers of the model in the option `targets`",
         ) from error
     trainer.remove_callback(PrinterCallback)  # it prints to stdout, which is for results
-    trainer.train(resume_from_checkpoint=get_last_checkpoint(str(course)))
+    trainer.train(resume_from_checkpoint=_last_whole(course))
     losses = _losses(trainer.state.log_history)
     adapter = folder / ADAPTER
     trainer.model.save_pretrained(str(adapter))
@@ -203,6 +202,19 @@ def _train(
         sum(n for n, learns in numbers if learns),
         sum(n for n, learns in numbers if not learns),
     )
+
+
+def _last_whole(course: Path) -> str | None:
+    """The last checkpoint to go on from, or None; one that a kill tore is taken away: the trainer writes its state last."""
+    from transformers.trainer_utils import get_last_checkpoint
+
+    while (last := get_last_checkpoint(str(course))) is not None:
+        try:
+            json.loads((Path(last) / "trainer_state.json").read_text(encoding="utf-8"))
+            break
+        except (FileNotFoundError, ValueError):
+            shutil.rmtree(last)
+    return None if last is None else str(last)
 
 
 def _link_weights(base: Path, adapter: Path) -> None:

@@ -14,7 +14,6 @@ import numpy as np
 
 from sagehand.action.clock import Clock
 from sagehand.cases import NOTHING_DONE, Case, Where
-from sagehand.judge.calibration import Calibration
 from sagehand.judge.model import believed, most_believed
 from sagehand.study.baselines import Baselines
 from sagehand.study.dataset.sample import Sample
@@ -115,9 +114,8 @@ class Context:
 
     def __init__(self, bench: Bench) -> None:
         base = base_of(bench)
-        self._bench, self._index = bench, base.index()
-        doc = base.calibration()
-        self._baselines = Baselines(self._index, Calibration.from_dict(doc).leave_out if doc else "case")
+        self._bench, self._baselines = bench, Baselines.of(base)
+        self._index = self._baselines.index
         self._row = {case.file_name: row for row, case in enumerate(self._index.cases)}
 
     def answer(self, sample: Sample) -> Answer:

@@ -12,18 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sagehand.action.clock import Clock
-from sagehand.errors import InputError, UnknownName
+from sagehand.errors import UnknownName
 from sagehand.study.dataset.sample import Sample
 from sagehand.study.learn.classifier import Classifier
 from sagehand.study.learn.options import ClassifierOptions, read_options
 from sagehand.study.methods.base import Answer, Bench, Method
 from sagehand.study.methods.eyes import Eyes
 from sagehand.study.methods.known import allowed, told
+from sagehand.study.run.plan import TRAINED
 
-__all__ = ["TRAINED", "ClassifierMethod", "trained_method"]
-
-TRAINED = ("classifier", "fine-tuned-vlm")
-"""The methods that are made here."""
+__all__ = ["ClassifierMethod", "trained_method"]
 
 
 def trained_method(bench: Bench) -> Method:
@@ -36,12 +34,6 @@ def trained_method(bench: Bench) -> Method:
     """
     if bench.arm.method not in TRAINED:
         raise UnknownName("trained method", bench.arm.method, TRAINED)
-    if bench.arm.risk is not None or bench.arm.domain:
-        what = "hold a risk" if bench.arm.risk is not None else "test the domain"
-        raise InputError(
-            f"arm {bench.arm.name!r}: the method {bench.arm.method!r} has no calibrated belief, so it cannot {what}",
-            hint="leave risk and domain out of this arm",
-        )
     if bench.arm.method == "classifier":
         return ClassifierMethod(bench)
     from sagehand.study.methods.fine_tuned import FineTunedMethod

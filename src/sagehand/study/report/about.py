@@ -6,8 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sagehand.pages.words import base_name, when
+from sagehand.study.report.compare import NEW_DEVICES
 from sagehand.study.report.load import Study, model_of
 from sagehand.study.report.parts import Counterpart, Table
+from sagehand.study.report.tasks import TASK_WORDS
+from sagehand.study.run.record import TASKS
 
 __all__ = ["settings_of", "warnings_of"]
 
@@ -31,6 +34,10 @@ def warnings_of(study: Study) -> list[str]:
             f"{len(seeds)} seeds are pooled over one set of pictures: the same picture is asked up to {len(seeds)} times, with "
             "other cases in the base. That narrows intervals further."
         )
+    found += _new_devices(study)
+    alike = [TASK_WORDS[task] for task in TASKS if len({str(r.truth.get(task)) for r in queries}) == 1]
+    if alike:
+        found.append(f"Every picture has the same label in: {', '.join(alike)}. Being right there says nothing.")
     uneven = _uneven(study)
     if uneven:
         found.append(uneven)
@@ -43,11 +50,29 @@ def warnings_of(study: Study) -> list[str]:
     empty = [a.name for a in study.plan.arms if a not in study.arms]
     if empty:
         found.append(f"No records yet of {', '.join(empty)}: go on with `sagehand study run`.")
+    unasked = [str(s) for s in study.plan.seeds if s not in {r.seed for r in study.records}]
+    if unasked:
+        found.append(
+            f"No records of seed {', '.join(unasked)}, though the plan names {'it' if len(unasked) == 1 else 'them'}."
+        )
     found += _other_data(study)
     problems = sum(len(d.problems) for d in study.data.values())
     if problems:
         found.append(f"{problems} row{'' if problems == 1 else 's'} of the pictures' metadata could not be used.")
     return found
+
+
+def _new_devices(study: Study) -> list[str]:
+    """How few devices stand behind what is said of new ones."""
+    arms = [a for a in study.asked if study.plan.protocol_of(a) in NEW_DEVICES]
+    devices = {(r.truth.get("family"), r.truth.get("device")) for a in arms for r in study.of(a)}
+    if not devices:
+        return []
+    count = "one device" if len(devices) == 1 else f"{len(devices)} devices"
+    return [
+        f"Devices are left out of the base: what is said of new devices rests on {count}, however many pictures there are. "
+        "Intervals and p, also by step, speak of no others."
+    ]
 
 
 def _uneven(study: Study) -> str:

@@ -60,7 +60,7 @@ def abstention(study: Study) -> Counterpart:
         )
         if lines
         else None,
-        missing="" if rows else "No arm of this run states a confidence in its answers.",
+        missing="" if rows else "No arm of this run states confidences that differ from answer to answer.",
         notes=(
             "Area under the risk-coverage curve: less is better; “best order” puts every right answer first, “no order” is "
             "the risk of answering everything. Coverage at a risk is chosen with the truth in view: what could be reached, "
@@ -114,8 +114,9 @@ def certified(study: Study) -> Counterpart:
         if rows
         else "No arm was run with a risk. To see whether a bound holds, set `risk: 0.05` in an arm and `certify:` in the plan.",
         notes=(
-            "Low and high: one-sided 95 % Clopper–Pearson bounds of the risk. Pooled over seeds they are too narrow, as "
-            "pictures come again.",
+            "Low and high: one-sided 95 % Clopper–Pearson bounds of the risk. They take answers as independent: views of a "
+            "step are not, and over all seeds pictures come again, so they are too narrow. A query that failed stays in the "
+            "coverage as not answered.",
         )
         if rows
         else (),

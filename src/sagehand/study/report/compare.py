@@ -20,6 +20,7 @@ from sagehand.study.run.record import TASKS, Record
 
 __all__ = [
     "COMPARED",
+    "NEW_DEVICES",
     "compare",
     "compare_all",
     "compare_records",
@@ -28,6 +29,8 @@ __all__ = [
 
 COMPARED = (*TASKS, "top1", "device")
 """What can be compared: the five tasks, ``top1`` (the case's device and step, paper A §3.2.3), ``device`` (its device)."""
+NEW_DEVICES = ("new-device", "folds")
+"""Protocols whose queries show devices that the base does not hold: no case can be the right one."""
 _SUBSETS = ("query", "train", "validation", "test")
 
 _Key = tuple[int, int, str, str]
@@ -141,7 +144,7 @@ def _column(arm: ArmRecords, task: str, subset: str | None) -> dict[_Key, Record
         there = ", ".join(sorted({r.subset for r in arm.records}))
         raise InputError(f"{arm.ref} has no record of this subset", hint=f"add --subset, one of: {there}")
     if task in ("top1", "device"):
-        if arm.protocol == "new-device":
+        if arm.protocol in NEW_DEVICES and subset != "train":
             raise InputError(
                 f"{arm.ref} ran with the device left out, so no case can show it: {task} is wrong by construction",
                 hint="compare another task",

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from sagehand.study.score import p_text
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from sagehand.study.report.comparison import Comparison, Comparisons, Side
 
 __all__ = ["comparison_words", "comparisons_words", "notes"]
@@ -32,18 +34,20 @@ def comparison_words(found: Comparison) -> str:
 
 
 def comparisons_words(found: Comparisons) -> str:
-    """One sentence on several arms: Cochran's Q, and the pairs that differ after Holm's adjustment."""
+    """One sentence on several arms: Cochran's Q, and the pairs that differ after Holm's adjustment, by item and by step."""
     task, q = found.task.replace("_", " "), found.cochran
     told = (
         f"{task}: Cochran's Q = {q.statistic:.2f} over {len(found.sides)} arms and {found.n} items, {p_text(q.p_value)}"
     )
-    differ = [p for p in found.pairs if (p.mcnemar.p_value if p.p_holm is None else p.p_holm) < _LEVEL]
-    if not differ:
+    by_item = [p for p in found.pairs if (p.mcnemar.p_value if p.p_holm is None else p.p_holm) < _LEVEL]
+    if not by_item:
         return f"{told}; no pair differs at {_LEVEL:g} (McNemar, Holm)"
-    pairs = ", ".join(
-        f"{better.name} above {worse.name}" for better, worse in (_by_right(pair.first, pair.second) for pair in differ)
-    )
-    return f"{told}; at {_LEVEL:g} (McNemar, Holm): {pairs}"
+    by_step = [
+        p for p in by_item if (p.difference.p_value if p.p_holm_by_cluster is None else p.p_holm_by_cluster) < _LEVEL
+    ]
+    # views of a step are not independent: what only the test by item tells must not stand alone
+    of_these = "all of these" if by_step == by_item else _above(by_step) if by_step else "none of these"
+    return f"{told}; at {_LEVEL:g} (McNemar, Holm): {_above(by_item)}; by device and step (Holm): {of_these}"
 
 
 def notes(found: Comparisons) -> list[str]:
@@ -71,6 +75,12 @@ def notes(found: Comparisons) -> list[str]:
         lines.append(
             f"only {clusters} steps of devices are compared: intervals by device and step are too narrow below {_FEW}"
         )
+    if clusters < pictures:
+        by_item = "McNemar's test and Cochran's Q count" if len(found.sides) > 2 else "McNemar's test counts"
+        lines.append(
+            f"{pictures} pictures show {clusters} steps of devices: {by_item} each view for itself, the p by device and step "
+            "does not"
+        )
     if pictures < found.n:
         lines.append(
             f"{pictures} pictures stand behind {found.n} items: McNemar's test counts a picture anew with every seed, "
@@ -90,6 +100,10 @@ def _mcnemar(found: Comparison) -> str:
     return (
         f"McNemar {p_text(test.p_value)} ({_METHODS[test.method]}, {test.only_second} against {test.only_first} items)"
     )
+
+
+def _above(pairs: Sequence[Comparison]) -> str:
+    return ", ".join(f"{a.name} above {b.name}" for a, b in (_by_right(pair.first, pair.second) for pair in pairs))
 
 
 def _by_right(first: Side, second: Side) -> tuple[Side, Side]:

@@ -50,7 +50,7 @@ def crop_table(study: Study) -> Counterpart:
     lacking = [c for c in ("grid", "box") if c not in {row[0] for row in rows}]
     missing = (
         f"Not in this run: crops by a model ({' and '.join(lacking)}). To get them, set `crop: {lacking[0]}` in an arm and "
-        "call `sagehand study run` with --base-url and --model of a VLM server."
+        "call `sagehand study run` with `--base-url` and `--model` of a VLM server."
         if lacking
         else ""
     )

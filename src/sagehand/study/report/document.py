@@ -59,7 +59,7 @@ def document(study: Study, parts: Sections, pictures: Iterable[str]) -> dict[str
     asked = [r for a in study.asked for r in study.of(a)]
     summary = [
         ("arms", str(len(study.asked))),
-        ("items answered", f"{len(asked):,}"),
+        ("items", f"{len(asked):,}"),
         ("pictures asked", f"{len({study.picture(r) for r in asked}):,}"),
         ("seeds", str(len({r.seed for r in study.records}))),
         ("main arm", study.main.name if study.main else "–"),

@@ -16,6 +16,7 @@ from sagehand.study.report.parts import Bars, Chart, Counts, Curves, Grid, Histo
 __all__ = ["svg_of"]
 
 _COLORS = ("#2f7d5b", "#e0a030", "#3f77b5", "#c4604f", "#8463a8", "#5aa7a0", "#8f7a3d", "#6d756f", "#b5527f", "#2b4c7e")
+_DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (2, 1.5)), (0, (7, 2, 1.5, 2)))
 _INK, _SOFT, _LINE = "#1a211c", "#59645c", "#dde2d8"
 _STYLE: Any = {
     "svg.hashsalt": "sagehand",  # else ids in the file are drawn anew each time
@@ -84,9 +85,15 @@ def _bars(figure: Any, chart: Bars) -> None:
         at = [i - 0.41 + width * (place + 0.5) for i, _ in there]
         values = [_value(s) for _, s in there]
         color = _COLORS[place % len(_COLORS)]
-        hatch = "" if place < len(_COLORS) else "//"
         axes.bar(
-            at, values, width * 0.92, color=color, hatch=hatch, label=_short(name, 40), edgecolor="white", linewidth=0.4
+            at,
+            values,
+            width * 0.92,
+            color=color,
+            hatch=_hatch(place),
+            label=_short(name, 40),
+            edgecolor="white",
+            linewidth=0.4,
         )
         low = [max(0.0, v - (s.interval or (v, v))[0]) for v, (_, s) in zip(values, there, strict=True)]
         high = [max(0.0, (s.interval or (v, v))[1] - v) for v, (_, s) in zip(values, there, strict=True)]
@@ -111,6 +118,7 @@ def _counts(figure: Any, chart: Counts) -> None:
             0.7,
             bottom=under,
             color=color,
+            hatch=_hatch(place),
             label=name,
             edgecolor="white",
             linewidth=0.8,
@@ -135,8 +143,11 @@ def _histograms(figure: Any, chart: Histograms) -> None:
             axes.set_ylabel("share of queries")
         if place >= len(chart.panels) - columns:
             axes.set_xlabel("rank of the correct case")
-    handles, labels = figure.axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=3)
+    # the first panel may lack a fit that others have
+    known = {
+        label: handle for axes in figure.axes for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
+    }
+    figure.legend(list(known.values()), list(known), loc="outside lower center", ncols=3)
 
 
 def _ranks(axes: Any, panel: RankPanel, most: int) -> None:
@@ -162,7 +173,13 @@ def _curves(figure: Any, chart: Curves) -> None:
     for place, (name, points) in enumerate(chart.lines.items()):
         x, y = zip(*points, strict=True)
         axes.plot(
-            x, y, color=_COLORS[place % len(_COLORS)], label=_short(name, 40), linewidth=1.8, drawstyle="steps-pre"
+            x,
+            y,
+            color=_COLORS[place % len(_COLORS)],
+            label=_short(name, 40),
+            linewidth=1.8,
+            linestyle=_DASHES[place % len(_DASHES)],  # else one of two equal lines hides the other
+            drawstyle="steps-pre",
         )
     axes.set_xlim(0, 1.01)
     axes.set_ylim(bottom=0)
@@ -215,6 +232,11 @@ def _legend_rows(names: Sequence[str]) -> int:
 def _legend(figure: Any, axes: Any, names: Sequence[str]) -> None:
     handles, labels = axes.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=_legend_columns(names))
+
+
+def _hatch(place: int) -> str:
+    """Sets a series apart from the one that has the same color."""
+    return "" if place < len(_COLORS) else "//"
 
 
 def _value(share: Share) -> float:

@@ -8,7 +8,7 @@ from sagehand.study.report.cells import Cell, Share, words_of
 from sagehand.study.report.load import Study, accuracy, lacks
 from sagehand.study.report.parts import Bars, Counterpart, Table
 from sagehand.study.report.reference import beside
-from sagehand.study.report.tasks import TASK_WORDS
+from sagehand.study.report.tasks import TASK_WORDS, TOLD
 from sagehand.study.run.plan import Arm
 from sagehand.study.run.record import TASKS, Record
 
@@ -77,6 +77,7 @@ def _duel(
         beside=tuple(shown),
         missing=missing,
         stand_in=stand_in,
+        notes=(TOLD,) if rows else (),
     )
 
 

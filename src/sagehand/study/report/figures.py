@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sagehand.study.metrics import RankFits, fit_ranks
 from sagehand.study.report.cells import Cell, Gain, Number, Percent, Share, words_of
-from sagehand.study.report.load import Study, lacks, top_1
+from sagehand.study.report.load import Study, top_1, without_top_1
 from sagehand.study.report.parts import Bars, Counterpart, Counts, Histograms, RankPanel, Table
 from sagehand.study.report.reference import beside
 
@@ -12,6 +12,7 @@ __all__ = ["retrieval_figures"]
 
 _MOST_DEVICES = 40  # bars that can still be told apart
 _MOST_PANELS = 9
+_BY_HAND = "truth"  # the crop of the label: no machine's, so it is not held against the paper's
 
 
 def retrieval_figures(study: Study) -> list[Counterpart]:
@@ -73,9 +74,10 @@ def _counted(study: Study) -> tuple[dict[tuple[str, int | None], int], bool]:
 def _top_1(study: Study) -> Counterpart:
     """Figure 8: top-1 of similarity alone, by embedder and crop."""
     found: dict[tuple[str, str], Share] = {}
+    protocol = None  # a crop is held against none under one protocol; the first arm's speaks
     for arm in study.by_method("nearest"):
         share = top_1(study, arm)
-        if share is not None:
+        if share is not None and (protocol := protocol or study.plan.protocol_of(arm)) == study.plan.protocol_of(arm):
             found.setdefault((arm.embedder, arm.crop), share)
     embedders = list(dict.fromkeys(e for e, _ in found))
     crops = sorted({c for _, c in found}, key=lambda c: (c != "none", c))
@@ -91,11 +93,13 @@ def _top_1(study: Study) -> Counterpart:
             relative: Cell = None
             if crop != "none" and whole is not None and whole.value and share.value is not None:
                 gain = Gain(share.value - whole.value)
-                gains.append((share.value - whole.value) / whole.value)
-                relative = Percent(gains[-1], signed=True)
+                relative = Percent((share.value - whole.value) / whole.value, signed=True)
+                if crop != _BY_HAND:
+                    gains.append(relative.value)
             rows.append((embedder, crop, share, gain, relative))
     whole_best = max((s for (_, c), s in found.items() if c == "none"), key=lambda s: s.value or 0, default=None)
-    crop_best = max((s for (_, c), s in found.items() if c != "none"), key=lambda s: s.value or 0, default=None)
+    cut = (s for (_, c), s in found.items() if c not in ("none", _BY_HAND))
+    crop_best = max(cut, key=lambda s: s.value or 0, default=None)
     ends = [words_of(Percent(gain, signed=True)) for gain in sorted({min(gains), max(gains)})] if gains else []
     spread = " to ".join(ends) or None
     return Counterpart(
@@ -111,10 +115,10 @@ def _top_1(study: Study) -> Counterpart:
             beside("top-1 cropped", words_of(crop_best) if crop_best else None),
             beside("crop gain", spread),
         ),
-        missing="" if rows else lacks("nearest"),
+        missing="" if rows else without_top_1(study, "nearest"),
         notes=(
             "Similarity alone: no context, no depth, no model. Bars: 95 % Wilson intervals. The crop “truth” is given by "
-            "hand: what a perfect crop would do.",
+            "hand: what a perfect crop would do; it does not stand beside the paper's figures.",
         )
         if rows
         else (),
@@ -175,7 +179,7 @@ def _ranks(study: Study) -> Counterpart:
             beside("sigma", words_of(_number(fit.lognormal.shape)) if fit and fit.lognormal else None),
             beside("better fit", fit.better if fit else None),
         ),
-        missing="" if rows else lacks("nearest"),
+        missing="" if rows else without_top_1(study, "nearest"),
         notes=(
             "Ranks are whole numbers from 1; the paper fits continuous distributions with location 0, and so does this.",
             *notes,

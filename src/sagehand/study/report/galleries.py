@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Callable, Iterator, Sequence
 
 from sagehand.study.report.cells import Cell, Share
-from sagehand.study.report.load import Study, lacks, top_1
+from sagehand.study.report.load import Study, lacks, top_1, without_top_1
 from sagehand.study.report.parts import Counterpart, Gallery, Shown, Table
 from sagehand.study.report.reference import beside
 from sagehand.study.run.plan import Arm
@@ -77,10 +77,9 @@ def _retrieval(
     alike: bool = False,
 ) -> Counterpart:
     if arm is None or top_1(study, arm) is None:
-        why = (
-            "" if arm is None else f"In {arm.name} the device is left out of the base, so no case can be the right one."
-        )
-        return Counterpart(name, number, title, beside=(beside(key, None),), missing=missing or why, stand_in="")
+        why = "" if arm is None else without_top_1(study, arm.method)
+        told = " ".join(text for text in (missing, why) if text)
+        return Counterpart(name, number, title, beside=(beside(key, None),), missing=told)
     records = [r for r in study.of(arm) if r.truth.get("step") is not None]
     failed = [(r, _kind(study, r)) for r in records if not r.case_step]
     rows: list[tuple[Cell, ...]] = [
@@ -146,6 +145,8 @@ def _predicted(study: Study) -> Counterpart:
         counts[kind] = counts.get(kind, 0) + 1
     ordered = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
     cuts = sum(n for kind, n in counts.items() if "circular" in kind and "rectangular" in kind)
+    # where no picture is to be cut, "none confused" would say nothing
+    cut = any("circular" in r.truth["next_action"] or "rectangular" in r.truth["next_action"] for r in records)
     return Counterpart(
         "gallery-prediction",
         "",
@@ -157,7 +158,11 @@ def _predicted(study: Study) -> Counterpart:
         beside=(
             beside(
                 "cuts confused",
-                f"{cuts} of {len(failed)}: one of these cuts taken for the other" if failed else "nothing failed",
+                None
+                if not cut
+                else f"{cuts} of {len(failed)}: one of these cuts taken for the other"
+                if failed
+                else "nothing failed",
             ),
         ),
         notes=() if failed else ("Nothing failed.",),

@@ -16,7 +16,7 @@ from typing import Any
 from sagehand.errors import InputError, UnknownName
 from sagehand.study.dataset.sample import Sample, StudyData
 from sagehand.study.report.cells import Share
-from sagehand.study.report.compare import mark_of
+from sagehand.study.report.compare import NEW_DEVICES, mark_of
 from sagehand.study.report.comparison import Comparison
 from sagehand.study.run.plan import METHODS, Arm, Plan
 from sagehand.study.run.record import Record
@@ -31,6 +31,7 @@ __all__ = [
     "load_study",
     "model_of",
     "top_1",
+    "without_top_1",
 ]
 
 BASELINES = ("random", "majority", "context", "nearest")
@@ -253,9 +254,25 @@ def top_1(study: Study, arm: Arm, what: str = "top1") -> Share | None:
         what: "top1", or "device" for the device alone.
     """
     records = study.of(arm)
-    if study.plan.protocol_of(arm) == "new-device" or all(r.case_device is None for r in records):
+    if study.plan.protocol_of(arm) in NEW_DEVICES or all(r.case_device is None for r in records):
         return None
     return accuracy(records, what)
+
+
+def without_top_1(study: Study, *methods: str) -> str:
+    """The sentence for a counterpart of top-1 where no arm of these methods has one: there is none, or it cannot.
+
+    Args:
+        study: The run.
+        methods: Methods; the first is the one to add to the plan.
+    """
+    arms = study.by_method(*methods)
+    if not arms:
+        return lacks(methods[0])
+    names = ", ".join(a.name for a in arms)
+    if all(study.plan.protocol_of(a) in NEW_DEVICES for a in arms):
+        return f"In {names} the device is left out of the base, so no case can be the right one."
+    return f"No answer of {names} leans on a case."
 
 
 def model_of(arm: Arm, manifest: Mapping[str, Any]) -> str:
@@ -270,7 +287,7 @@ def model_of(arm: Arm, manifest: Mapping[str, Any]) -> str:
 def lacks(*methods: str) -> str:
     """The sentence for a counterpart whose methods are not in the run: which, what they are, and how to run them."""
     named = " and ".join(f"`method: {m}` ({_PAPER.sub('', METHODS[m])})" for m in methods)
-    server = ", with --base-url and --model of a VLM server" if set(methods) & set(ASKS_A_MODEL) else ""
+    server = ", with `--base-url` and `--model` of a VLM server" if set(methods) & set(ASKS_A_MODEL) else ""
     arms = "such an arm" if len(methods) == 1 else "such arms"
     return f"Not in this run: {named}; add {arms} to the plan and call `sagehand study run` again{server}."
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from sagehand.stats import holm
 from sagehand.study.report.cells import Cell, Gain, Number, P, Share, Spread
 from sagehand.study.report.comparison import Comparison
-from sagehand.study.report.load import BASELINES, TRAINED, Study, accuracy, lacks, top_1
+from sagehand.study.report.load import BASELINES, TRAINED, Study, accuracy, lacks, top_1, without_top_1
 from sagehand.study.report.paired import EACH_ITEM, gain_of, share_of, two
 from sagehand.study.report.parts import Counterpart, Grid, Table
 from sagehand.study.run.plan import Arm
@@ -55,10 +55,11 @@ def main_table(study: Study) -> Counterpart:
     )
     trained = [a.name for a in study.arms if a.method in TRAINED]
     notes = [
-        "All seeds are pooled; in brackets 95 % Wilson intervals. “Each seed”: least and greatest next-action accuracy of a "
-        "seed. Abstentions, failures (a model that did not answer in form) and errors count as wrong and stay in every share.",
+        "All seeds are pooled; with each share its 95 % Wilson interval. “Each seed”: least and greatest next-action accuracy "
+        "of a seed, where there are several. Abstentions, failures (a model that did not answer in form) and errors count as "
+        "wrong and stay in every share.",
         "Device, and device and step: of the case that was leant on. A dash: the method recalls no case, or the device is "
-        "left out of the base, so that no case can show it.",
+        "left out of the base, so that no case can show it. Mean rank: over the queries for which a correct case was found.",
     ]
     if trained:
         notes.append(f"Trained on folds, so told in Figures 10 and 11 alone: {', '.join(trained)}.")
@@ -99,11 +100,15 @@ def _best(study: Study, task: str, name: str, title: str) -> Counterpart:
         if (share := top_1(study, arm) if task == "top1" else accuracy(study.of(arm))) and share.value is not None
     ]
     if not scored:
-        return Counterpart(name, "", title, missing=lacks("nearest"))
+        why = without_top_1(study, "nearest") if task == "top1" else lacks("nearest")
+        return Counterpart(name, "", title, missing=why)
     best = max(scored, key=lambda pair: pair[0])[1]
     found = [pair for arm in study.asked if arm is not best and (pair := two(study, best, arm, task)) is not None]
     if not found:
         return Counterpart(name, "", title, missing="No other arm answered the same items.")
+    abstain = [
+        a.name for a in study.asked if (a.risk is not None or a.domain) and a.name in {c.second.name for c in found}
+    ]
     return Counterpart(
         name,
         "",
@@ -114,6 +119,7 @@ def _best(study: Study, task: str, name: str, title: str) -> Counterpart:
             "that favours the baseline.",
             EACH_ITEM
             + f" Holm: adjusted for the {len(found)} comparison{'' if len(found) == 1 else 's'} of this table.",
+            *((_ABSTAINS.format(names=", ".join(abstain)),) if abstain and task == "next_action" else ()),
         ),
     )
 
@@ -178,8 +184,9 @@ def ablations(study: Study) -> Counterpart:
         if (pair := two(study, main, arm, "next_action")) is not None
     ]
     rows: list[tuple[Cell, ...]] = []
-    p_values = holm([pair.mcnemar.p_value for *_, pair in found])
-    for (what, main, arm, pair), adjusted in zip(found, p_values, strict=True):
+    by_item = holm([pair.mcnemar.p_value for *_, pair in found])
+    by_step = holm([pair.difference.p_value for *_, pair in found])
+    for (what, main, arm, pair), item, step in zip(found, by_item, by_step, strict=True):
         top = two(study, main, arm, "top1")
         gain: Gain | None = gain_of(top) if top else None
         rows.append(
@@ -190,9 +197,10 @@ def ablations(study: Study) -> Counterpart:
                 share_of(pair, 1),
                 gain_of(pair),
                 P(pair.mcnemar.p_value),
-                P(adjusted),
+                P(item),
+                P(step),
                 gain,
-                P(top.mcnemar.p_value) if top else None,
+                P(top.difference.p_value) if top else None,
             )
         )
     header = (
@@ -203,8 +211,9 @@ def ablations(study: Study) -> Counterpart:
         "gain",
         "p",
         "p, Holm",
+        "p by step, Holm",
         "gain in top-1",
-        "p of it",
+        "its p by step",
     )
     return Counterpart(
         "ablations",
@@ -215,7 +224,13 @@ def ablations(study: Study) -> Counterpart:
         if rows
         else "No arm differs from its method's main arm in one thing alone. To see what a part brings, add such an arm: "
         "`crop: none`, `depth: false`, `guard: false`, or `previous: false` with `place: false`.",
-        notes=("A negative gain: the arm does worse than the whole. " + EACH_ITEM,) if rows else (),
+        notes=(
+            "A negative gain: the arm does worse than the whole. "
+            + EACH_ITEM
+            + " Holm: adjusted for the next actions of this table; the p of top-1 is not adjusted.",
+        )
+        if rows
+        else (),
     )
 
 
@@ -272,5 +287,7 @@ def confusion(study: Study) -> Counterpart:
         )
         if rows
         else None,
-        notes=("Rows: the true next action. Columns: the answer. All seeds are pooled.",),
+        notes=(
+            "Rows: the true next action. Columns: the answer. All seeds are pooled. A darker cell: a greater share of its row.",
+        ),
     )

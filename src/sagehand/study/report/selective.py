@@ -129,7 +129,7 @@ def risk_coverage(records: Sequence[Record], *, subset: str | None = None) -> Cu
         records: Records of one arm.
         subset: Of these records only; None for held-out answers (query and test).
     """
-    asked = of_subset(records, subset)
+    asked = _known(records, subset)
     ranked: list[tuple[float, bool]] = []
     for record in asked:
         answer, confidence = _answer(record), record.answer.get("confidence")
@@ -176,7 +176,7 @@ def bound_held(arm: ArmRecords, *, subset: str | None = None) -> tuple[Held, ...
         raise InputError(
             f"{arm.ref} was run without a risk, so there is no bound to hold", hint="set `risk:` in its plan"
         )
-    asked = of_subset(arm.records, subset)
+    asked = _known(arm.records, subset)
     seeds = sorted({record.seed for record in asked})
     found = [_held(asked, arm.risk, None)]
     return (*found, *(_held([r for r in asked if r.seed == seed], arm.risk, seed) for seed in seeds))
@@ -197,6 +197,11 @@ def _held(records: Sequence[Record], risk: float, seed: int | None) -> Held:
         lower=clopper_pearson_lower(wrong, len(given)),
         upper=clopper_pearson_upper(wrong, len(given)),
     )
+
+
+def _known(records: Sequence[Record], subset: str | None) -> list[Record]:
+    """The records of a subset whose true next action is known: of the others nobody can say whether they are wrong."""
+    return [r for r in of_subset(records, subset) if r.truth.get("next_action") is not None]
 
 
 def _answer(record: Record) -> str | None:

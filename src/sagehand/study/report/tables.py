@@ -9,7 +9,7 @@ from sagehand.study.metrics import latency
 from sagehand.study.report.cells import Cell, P, Seconds, Share, words_of
 from sagehand.study.report.comparison import Comparison
 from sagehand.study.report.crops import crop_table
-from sagehand.study.report.load import Study, lacks
+from sagehand.study.report.load import Study, lacks, model_of, without_top_1
 from sagehand.study.report.paired import (
     EACH_ITEM,
     PAIRED_HEADER,
@@ -42,6 +42,7 @@ def paper_tables(study: Study) -> list[Counterpart]:
 def _retrieval(study: Study) -> Counterpart:
     """Table 2: top-1 of the guided search against the most similar picture; without a model, of the judge."""
     found = against(study, ("guided", "guided-always", "perceptual"), ("nearest", "single-rag"), "top1")
+    judged = {a.name for a in study.by_method("perceptual")}
     header = (
         "method",
         "against",
@@ -72,10 +73,10 @@ def _retrieval(study: Study) -> Counterpart:
         "Table 2",
         "Top-1 retrieval: by search against by similarity",
         table=Table(header, rows) if rows else None,
-        missing="" if study.by_method("guided") else lacks("guided"),
-        stand_in=_no_model(
-            study, "picture, context and depth weighed by the perceptual judge against the nearest picture"
-        ),
+        missing="" if study.by_method("guided") else lacks("guided") if rows else _no_search(study),
+        stand_in="Shown without a model: picture, context and depth weighed by the perceptual judge against the nearest picture."
+        if any(p.second.name in judged for p in found)
+        else "",
         notes=(
             "Top-1: the case that was leant on shows the query's device and step. Both cut and embed the pictures alike.",
             EACH_ITEM,
@@ -96,7 +97,7 @@ def _models(study: Study) -> Counterpart:
         else lacks("guided").replace("Not in this run:", "Not in this run with two models or more:")
     )
     keys = ("gpt-4o against qwen2.5", "gpt-4o against qwen3", "qwen against qwen")
-    models = {a.name: a.model or "" for a in arms}
+    models = {a.name: model_of(a, study.manifest) for a in arms}
     named = {frozenset((models[p.first.name], models[p.second.name])): p for p in found}
     return Counterpart(
         "table-3",
@@ -120,9 +121,15 @@ _MODELS = {
 def _p_of_models(named: dict[frozenset[str], Comparison], key: str) -> str | None:
     """Our p of the same two models, where the run asked them."""
     for models, found in named.items():
-        if all(any(part in model.lower() for model in models) for part in _MODELS[key]):
+        if all(any(_is_model(model, name) for model in models) for name in _MODELS[key]):
             return f"p = {found.mcnemar.p_value:.3g}"
     return None
+
+
+def _is_model(model: str, name: str) -> bool:
+    """Whether a server's model is the one the paper names: "org/Qwen3-VL-30B-A3B" is, "gpt-4o-mini" is not GPT-4o."""
+    found = model.lower().rpartition("/")[2]
+    return found.startswith(name) and "mini" not in found.split("-")
 
 
 def _by_embedder(study: Study) -> list[Arm]:
@@ -228,8 +235,10 @@ def _verdict(found: Sequence[Comparison]) -> str | None:
     return f"p < .05 in {below} of {len(found)} comparison{'' if len(found) == 1 else 's'}"
 
 
-def _no_model(study: Study, what: str) -> str:
-    return f"Shown without a model: {what}." if study.by_method("perceptual") and study.by_method("nearest") else ""
+def _no_search(study: Study) -> str:
+    """What a run without a search lacks, and why nothing can be shown in its place."""
+    judged = study.by_method("perceptual")
+    return " ".join([lacks("guided"), *([without_top_1(study, "perceptual")] if judged else [])])
 
 
 def _seconds(value: float | None) -> Seconds | None:

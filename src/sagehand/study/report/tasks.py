@@ -11,7 +11,7 @@ from sagehand.study.report.reference import beside
 from sagehand.study.run.plan import Arm
 from sagehand.study.run.record import TASKS, Record
 
-__all__ = ["SUBSETS", "TASK_WORDS", "task_figures"]
+__all__ = ["SUBSETS", "TASK_WORDS", "TOLD", "task_figures"]
 
 TASK_WORDS = {
     "previous_action": "previous action",
@@ -20,6 +20,8 @@ TASK_WORDS = {
     "is_last": "is it the last",
     "device_class": "device class",
 }
+TOLD = "The previous action is told to the methods; it tests whether they take up what they are told."
+"""What a reader must know of the first task."""
 SUBSETS = ("train", "validation", "test")
 
 
@@ -53,7 +55,7 @@ def _classifiers(study: Study) -> Counterpart:
         chart=chart,
         beside=(beside("classifiers", better),),
         missing=lacks(*lacking) if lacking else "",
-        notes=(_FOLDS,) if arms else (),
+        notes=(_FOLDS, *((_OTHER_ITEMS,) if random else ())) if arms else (),
     )
 
 
@@ -92,6 +94,7 @@ def _fine_tuned(study: Study) -> Counterpart:
     )
 
 
+_OTHER_ITEMS = "Random answered the queries of its own protocol, not the pictures of the folds: no test pairs them."
 _FOLDS = "Each device is in one subset of a fold: test devices were never seen. All folds and seeds are pooled."
 
 
@@ -110,7 +113,7 @@ def _methods(study: Study) -> Counterpart:
               if (s := accuracy(study.of(a))) and s.value is not None]  # fmt: skip
     words = None
     if best is not None and models:
-        words = f"best {100 * max(models):.1f} % against {100 * best:.1f} %, next action"
+        words = f"best {100 * max(models):.1f} % against {100 * best:.1f} %, next action; the classifiers' of devices never seen"
     return Counterpart(
         "figure-12",
         "Figure 12",
@@ -120,10 +123,7 @@ def _methods(study: Study) -> Counterpart:
         beside=(beside("methods", words),),
         missing=lacks(*lacking) if lacking else "",
         stand_in="Methods without a model are shown." if lacking and table else "",
-        notes=(
-            "One arm a method and model: the one that departs least from the plan's defaults. The previous action is told "
-            "to the methods; it tests whether they take up what they are told.",
-        ),
+        notes=(f"One arm a method and model: the one that departs least from the plan's defaults. {TOLD}",),
     )
 
 

@@ -193,6 +193,7 @@ class Ground:
             embedder=self.embedder(arm.embedder).identity.to_dict(),
             model=model,
             prompts=None if model is None else self.prompts,
+            settings=self.settings,
         )
 
     def plain(self) -> dict[str, Any]:

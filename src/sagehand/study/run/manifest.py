@@ -14,6 +14,8 @@ import platform
 from collections.abc import Collection, Mapping
 from dataclasses import fields
 from datetime import UTC, datetime
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,8 +31,18 @@ if TYPE_CHECKING:
     from sagehand.action.library import ActionLibrary
     from sagehand.vlm.ask import Vlm
 
-__all__ = ["Manifest", "arm_facts", "merged", "old_facts", "plain_settings", "refuse_other", "write_plan"]
+__all__ = [
+    "Manifest",
+    "arm_facts",
+    "merged",
+    "old_facts",
+    "plain_settings",
+    "refuse_other",
+    "source_digest",
+    "write_plan",
+]
 
+_SOURCE = frozenset((".py", ".md", ".yaml", ".html", ".onnx"))
 _PACKAGES = (
     "numpy",
     "scipy",
@@ -91,7 +103,7 @@ class Manifest:
         models[arm] = {"model": vlm.model, "profile": vlm.profile.to_dict(), "prompts": prompts}
 
     def begin(self, asked: Mapping[str, Any]) -> None:
-        """A session starts; what it runs on belongs to it, as a run may be gone on with elsewhere.
+        """A session starts; its settings and what it runs on are its own, as a run may be gone on with elsewhere.
 
         Args:
             asked: What was asked for: jobs, arms and seeds chosen, whether failed items are asked again.
@@ -101,7 +113,9 @@ class Manifest:
             "finished": None,
             "state": "running",
             **asked,
+            "settings": self.doc.get("settings"),
             "versions": _versions(),
+            "source": source_digest(),
             "machine": _machine(),
         }
         self.doc.setdefault("sessions", []).append(session)
@@ -126,10 +140,12 @@ def arm_facts(
     embedder: Mapping[str, Any],
     model: str | None,
     prompts: str | None,
+    settings: Settings,
 ) -> dict[str, Any]:
     """All that an arm's records depend on beside the pictures, as plain data.
 
-    The code's own version is not among it: a run may be gone on with after an update, and every session names its versions.
+    The code's own version is not among it: a run may be gone on with after an update, and every session names its versions
+    and the digest of its source. Nor is the server's address: a model may be served elsewhere tomorrow.
 
     Args:
         plan: The plan.
@@ -138,6 +154,7 @@ def arm_facts(
         embedder: Identity of the embedder.
         model: Name of the model that the arm asks; None where it asks none.
         prompts: Digest of the prompts; None likewise.
+        settings: Resolved settings: how depth is read, and what bounds a model's decision.
     """
     return {
         **arm.model_dump(mode="json", exclude={"name"}),
@@ -149,6 +166,8 @@ def arm_facts(
         "prompts": prompts,
         "calibration_recipe": RECIPE,
         "actions": None if library is None else library.digest,
+        "depth_unit": settings.depth_unit if arm.depth else None,
+        "decision_seconds": None if model is None else settings.decision_seconds,
     }
 
 
@@ -194,7 +213,7 @@ def refuse_other(
             different += [
                 f"{field} of arm {name!r} ({json.dumps(was.get(field), default=str)} then, {json.dumps(value, default=str)} now)"
                 for field, value in json.loads(json.dumps(facts)).items()
-                if was.get(field) != value
+                if field in was and was[field] != value  # a run of an older version told fewer facts
             ]
     if different:
         more = f", and {len(different) - 3} more" if len(different) > 3 else ""
@@ -261,6 +280,16 @@ def _versions() -> dict[str, str]:
         except importlib.metadata.PackageNotFoundError:
             continue
     return found
+
+
+@cache
+def source_digest() -> str:
+    """Digest of sagehand's own source and data as installed: two sessions with the same one ran the same code."""
+    root = Path(str(files("sagehand")))
+    total = hashlib.blake2b(digest_size=8)
+    for path in sorted(p for p in root.rglob("*") if p.suffix in _SOURCE):
+        total.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes())
+    return total.hexdigest()
 
 
 def _machine() -> dict[str, Any]:

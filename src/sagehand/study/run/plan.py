@@ -21,7 +21,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-__all__ = ["CROPS", "METHODS", "PROTOCOLS", "Arm", "Plan", "Protocol", "VlmPlan"]
+__all__ = ["CROPS", "METHODS", "PROTOCOLS", "TRAINED", "Arm", "Plan", "Protocol", "VlmPlan"]
 
 Protocol = Literal["paper", "held-out", "new-device", "folds"]
 PROTOCOLS: dict[str, str] = {
@@ -44,6 +44,8 @@ METHODS: dict[str, str] = {
     "classifier": "an image classifier trained for each task (paper A §4.4.1)",
     "fine-tuned-vlm": "a VLM fine-tuned by LoRA (paper A §4.4.2)",
 }
+TRAINED = ("classifier", "fine-tuned-vlm")
+"""Methods that are trained. They are asked of what they were trained on, too: the paper reports all three (§4.4.1)."""
 CROPS = ("none", "perceptual", "truth", "grid", "box")
 
 
@@ -179,7 +181,7 @@ class Plan(_Strict):
         """The protocol of an arm; trained methods go by folds unless told otherwise."""
         if arm.protocol is not None:
             return arm.protocol
-        return "folds" if arm.method in ("classifier", "fine-tuned-vlm") else self.protocol
+        return "folds" if arm.method in TRAINED else self.protocol
 
     @classmethod
     def load(cls, path: str | Path) -> Plan:

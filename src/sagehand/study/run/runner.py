@@ -16,6 +16,7 @@ from sagehand.errors import InputError, UnknownName
 from sagehand.settings import Settings
 from sagehand.study.dataset.sample import StudyData
 from sagehand.study.methods.base import Bench, Method
+from sagehand.study.methods.registry import check_arm
 from sagehand.study.run.ground import Ground, OpenVlm
 from sagehand.study.run.plan import Arm, Plan
 from sagehand.study.run.session import Progress, Session
@@ -90,7 +91,7 @@ def run_study(
         data: Folder of the labelled pictures, over the plan's; ``{seed}`` in it stands for the seed.
         jobs: Items asked at once.
         vlm: The model of the VLM arms, or how to open one by an arm's model name.
-        settings: Limits, prompts and the like; the defaults by default.
+        settings: Limits, prompts and the like, taken as they are; by default the defaults with the plan's ``vlm`` over them.
         only: Names of the arms to run now; all by default.
         seeds: Seeds to run now; all by default.
         retry_failed: Ask those again whose newest record has a failure or an error.
@@ -100,7 +101,7 @@ def run_study(
 
     Raises:
         InputError: Plan, pictures, actions and run folder do not fit together, or another run writes there.
-        UnknownName: There is no such arm.
+        UnknownName: There is no such arm, or an arm has an option that its method does not have.
         NeedsVlm: An arm asks a model, and there is none.
         MissingExtra: A package that an arm needs is not installed.
         RunInterrupted: Ctrl-C was pressed; everything that was answered is on disk.
@@ -123,6 +124,8 @@ def run_study(
 
     with Ground(plan, data, settings, vlm, jobs, note) as ground:
         ground.check(arms, numbers)
+        for arm in arms if make is None else ():  # a mistake in the last arm is told now, not after hours
+            check_arm(arm)
         _refuse_stranger(out)
         with RunFiles(out) as files:
             for line in files.notes:

@@ -15,9 +15,9 @@ from sagehand.study.methods.registry import make_method
 from sagehand.study.run.answering import answer_all
 from sagehand.study.run.ground import Ground
 from sagehand.study.run.manifest import Manifest, merged, old_facts, refuse_other, write_plan
-from sagehand.study.run.plan import Arm, Plan
+from sagehand.study.run.plan import TRAINED, Arm, Plan
 from sagehand.study.run.store import PLAN, RunFiles, read_run
-from sagehand.study.run.units import TRAINED, Unit, Units
+from sagehand.study.run.units import Unit, Units
 
 __all__ = ["Progress", "Session"]
 

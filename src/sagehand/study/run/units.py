@@ -9,15 +9,12 @@ from functools import cache
 from sagehand.errors import InputError
 from sagehand.study.dataset.sample import Sample, StudyData
 from sagehand.study.dataset.split import Split, device_folds, split
-from sagehand.study.run.plan import Arm, Plan, Protocol
+from sagehand.study.run.plan import TRAINED, Arm, Plan, Protocol
 
-__all__ = ["FOLDS", "TRAINED", "Unit", "Units"]
+__all__ = ["FOLDS", "Unit", "Units"]
 
 FOLDS = 5
 """Folds by device (paper A §3.3)."""
-
-TRAINED = ("classifier", "fine-tuned-vlm")
-"""Methods that are asked of the pictures that they were trained on, too: the paper reports all three (§4.4.1)."""
 
 
 @dataclass(frozen=True, eq=False)
