@@ -86,7 +86,7 @@ class StudyData:
 
     @classmethod
     def load(cls, folder: str | Path) -> StudyData:
-        """Read a folder of pictures with ``metadata.jsonl``; rows that are out of domain or unlabelled are left out.
+        """Read a folder of labelled pictures, in any format that cases come in; rows that are unlabelled are left out.
 
         Raises:
             InputError: The folder cannot be used, or no row has a next action.
@@ -107,7 +107,8 @@ class StudyData:
                 hint="label the pictures in metadata.jsonl, or render a set: sagehand study render --out FOLDER",
             )
         actions = folder / "actions.yaml"
-        return cls(folder, labelled, actions if actions.exists() else None, _digest(folder, labelled), tuple(problems))
+        digest = _digest(folder, table.path, labelled)
+        return cls(folder, labelled, actions if actions.exists() else None, digest, tuple(problems))
 
 
 def _sample(folder: Path, file_name: str, row: Mapping[str, Any]) -> Sample:
@@ -140,13 +141,13 @@ def _previous(history: Sequence[str] | None) -> str | None:
     return history[-1] if history else NOTHING_DONE
 
 
-def _digest(folder: Path, samples: Sequence[Sample]) -> str:
-    """Over labels and files: contents of the metadata, names and sizes of the pictures (reading 100,000 takes too long)."""
+def _digest(folder: Path, table: Path, samples: Sequence[Sample]) -> str:
+    """Over labels and files: contents of the labels, names and sizes of the pictures (reading 100,000 takes too long)."""
     total = hashlib.sha256()
-    for name in ("metadata.jsonl", "metadata.csv", "actions.yaml"):
-        path = folder / name
+    labels = sorted(table.rglob("*.json")) if table.is_dir() else [table]
+    for path in [*labels, folder / "actions.yaml"]:
         if path.exists():
-            total.update(name.encode() + b"\0" + path.read_bytes())
+            total.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes())
     for sample in sorted(samples, key=lambda s: s.key):
         for picture in (sample.path, sample.depth):
             if picture is not None and picture.exists():
