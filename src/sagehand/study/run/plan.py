@@ -44,7 +44,7 @@ METHODS: dict[str, str] = {
     "classifier": "an image classifier trained for each task (paper A §4.4.1)",
     "fine-tuned-vlm": "a VLM fine-tuned by LoRA (paper A §4.4.2)",
 }
-CROPS = ("none", "perceptual", "truth", "grid", "box")
+CROPS = ("none", "perceptual", "relief", "truth", "grid", "box")
 
 
 class _Strict(BaseModel):
