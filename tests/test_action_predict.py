@@ -34,6 +34,13 @@ def predictor(
     return Predictor(base, library, embedder=VectorEmbedder(), **({"domain_level": 0} | options))
 
 
+def test_a_query_without_depth_is_cut_by_colour_and_says_so() -> None:
+    drafts = separable()
+    base = CaseBase.in_memory(drafts.embedder, crop="relief")
+    decision = predictor(base, calibrated=False).predict(D0)
+    assert any("'relief' is by colour here" in w for w in decision.warnings)
+
+
 def test_the_previous_action_decides_between_steps_that_look_alike() -> None:
     hand = predictor()
     for previous, following in (("none", "a1"), ("a1", "a2"), ("a2", "a3"), ("a3", "end")):

@@ -47,7 +47,16 @@ def closed_port() -> int:
         return int(free.getsockname()[1])
 
 
-@pytest.mark.parametrize("strategy", ["none", "perceptual", "grid", "box"])
+def test_relief_is_cut_by_the_depth_image_that_is_named() -> None:
+    depth = np.full((600, 800), 400, np.uint16)
+    depth[120:260, 300:460] = 370  # what stands up is not what stands out
+    Image.fromarray(depth).save("depth.png")
+    doc = run("crop", "table.png", "--strategy", "relief", "--depth", "depth.png", "--depth-unit", "mm", "--json").json
+    assert overlap(doc["box"], (300, 120, 460, 260)) > 0.6
+    assert "stands up" in doc["reason"]
+
+
+@pytest.mark.parametrize("strategy", ["none", "perceptual", "relief", "grid", "box"])
 def test_every_strategy_runs_without_a_model(strategy: str) -> None:
     ran = run("crop", "table.png", "--strategy", strategy, "--json", "--out", "o/crop.png", "--report", "o/crop.html")
     assert ran.code == 0
@@ -100,7 +109,7 @@ def test_truth_takes_a_box_or_a_polygon() -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--strategy", "gird"], "unknown crop strategy 'gird'; known: box, grid, none, perceptual, truth (did you"),
+        (["--strategy", "gird"], "unknown crop strategy 'gird'; known: box, grid, none, perceptual, relief, truth (did you"),
         (["--box", "1,2,3,4"], "--box and --polygon are for --strategy truth (leave them out)"),
         (["--strategy", "truth"], "--strategy truth takes either --box or --polygon (as in --box 120,80,400,300)"),
         (["--strategy", "truth", "--box", "1,2,3"], "--box '1,2,3' is no box"),

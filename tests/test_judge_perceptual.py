@@ -11,9 +11,9 @@ from sagehand.errors import JudgeError
 from sagehand.judge.calibration import learn
 from sagehand.judge.perceptual import PerceptualJudge
 from sagehand.judge.questions import Candidate, Grade, LeafScore, PredictQuestion, Query
-from sagehand.judge.saliency import stands_out
+from sagehand.judge.saliency import stands_out, stands_up
 from sagehand.judge.scripted import ScriptedJudge
-from sagehand.picture import load
+from sagehand.picture import Box, load
 from sagehand.recall.rank import rank
 
 BASE = separable()
@@ -117,6 +117,65 @@ def test_what_contradicts_anything_known_is_rejected() -> None:
     answer = JUDGE.bool_grade(elsewhere, right)
     assert answer.accepted is False
     assert any(f.topic == "device class" and f.verdict == "differs" for f in answer.findings)
+
+
+def plain(*standing: tuple[tuple[int, int, int, int], float], tilt: float = 0.0, noise: float = 0.001) -> np.ndarray:
+    """(240, 320) depth [m] of a table 0.4 m away on which boxes (left, top, right, bottom) stand so high [m]."""
+    distance = 0.4 / (1.0 + tilt * np.linspace(-1, 1, 320))[None, :].repeat(240, axis=0)
+    for (left, top, right, bottom), height in standing:
+        distance[top:bottom, left:right] *= 1.0 - height / 0.4
+    return (distance + np.random.default_rng(1).normal(0, noise, distance.shape)).astype(np.float32)
+
+
+def holds(box: Box | None, thing: tuple[int, int, int, int], most: float) -> bool:
+    left, top, right, bottom = thing
+    return (
+        box is not None
+        and (box.left <= left and box.top <= top and box.right >= right and box.bottom >= bottom)
+        and box.area <= most * 320 * 240
+    )
+
+
+THING = (130, 80, 210, 150)
+GREY = np.full((240, 320, 3), 120, np.uint8)
+
+
+@pytest.mark.parametrize("tilt", [0.0, 0.25])
+def test_what_stands_up_is_cut_out_whatever_its_colour(tilt: float) -> None:
+    pixels = GREY.copy()
+    pixels[10:60, 10:60] = 255  # a bright paper beside a device of the table's colour
+    box, text = stands_up(pixels, plain((THING, 0.02), tilt=tilt))
+    assert holds(box, THING, 0.15)
+    assert "stands up from the surface" in text
+
+
+def test_what_stands_on_a_plate_that_reaches_the_edge_is_cut_out() -> None:
+    box, _ = stands_up(GREY, plain(((60, 30, 290, 240), 0.03), (THING, 0.05)))
+    assert holds(box, THING, 0.15)
+
+
+def test_within_what_reaches_the_edge_colour_decides() -> None:
+    pixels = GREY.copy()
+    pixels[80:150, 130:210] = (20, 120, 40)
+    pixels[10:120, 5:45] = 255
+    box, text = stands_up(pixels, plain(((60, 30, 290, 240), 0.03)))  # a device flush with the plate
+    assert holds(box, THING, 0.2)
+    assert "reaches the edge" in text
+
+
+def test_without_relief_it_is_the_crop_by_colour() -> None:
+    pixels = disc("darkgreen")
+    by_colour, why = stands_out(pixels)
+    for depth in (None, plain(), np.full((240, 320), np.nan, np.float32)):
+        box, text = stands_up(pixels, depth)
+        assert box == by_colour
+        assert why in text
+    assert stands_up(pixels[:8], None)[0] is None
+
+
+def test_the_relief_crop_is_the_judges_too() -> None:
+    picture = load(GREY, depth=plain((THING, 0.02)))
+    assert holds(JUDGE.relief_crop(picture).box, THING, 0.15)
 
 
 def disc(background: str, size: tuple[int, int] = (320, 240)) -> np.ndarray:

@@ -326,7 +326,7 @@ def test_a_caller_can_stop_where_the_judge_fails() -> None:
 
 
 def test_names_are_checked_before_anything_is_done() -> None:
-    assert CROPS == ("none", "perceptual", "truth", "grid", "box")
+    assert CROPS == ("none", "perceptual", "relief", "truth", "grid", "box")
     for strategy in ("boxx", ""):
         with pytest.raises(UnknownName, match="crop strategy"):
             cropper(strategy, PerceptualJudge())

@@ -94,5 +94,5 @@ def test_crop_strategies() -> None:
     assert truth(picture, {"polygon": [(10.2, 5.0), (30.9, 60.1), (-4.0, 20.0)]}) == Box(0, 5, 31, 61)
     assert truth(picture, {"box": Box(1, 2, 3, 4)}) == Box(1, 2, 3, 4)
     assert truth(picture, {"polygon": None}) is None
-    with pytest.raises(UnknownName, match="'boxx'.*none, perceptual, truth"):
+    with pytest.raises(UnknownName, match="'boxx'.*none, perceptual, relief, truth"):
         cropper("boxx", judge)

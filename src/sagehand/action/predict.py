@@ -277,6 +277,10 @@ class Predictor:
             return seen.crop(box)
         if strategy in TURNS and judge is perceptual:
             warnings.append(f"the crop {strategy!r} is made for a VLM; the perceptual judge crops here")
+        if strategy == "relief" and seen.depth is None:
+            warnings.append(
+                "the crop 'relief' is by colour here, for there is no depth: cases with depth are cut by it"
+            )
         # what stands out is no question to a model: the cases were cut by the perceptual judge, too
         results: list[CropResult] = []
         crop = cropper(strategy, judge if strategy in TURNS else perceptual, on_result=results.append)

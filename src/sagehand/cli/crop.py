@@ -33,13 +33,16 @@ def crop(
     strategy: Annotated[
         str,
         typer.Option(
-            help="none; perceptual: what stands out; truth: --box or --polygon; grid or box: by turns, meant for a VLM."
+            help="none; perceptual: what stands out; relief: what stands up, by --depth; truth: --box or --polygon; "
+            "grid or box: by turns, meant for a VLM."
         ),
     ] = "perceptual",
     box: Annotated[str | None, typer.Option(metavar="X,Y,W,H", help="For truth: the box, in pixels.")] = None,
     polygon: Annotated[
         str | None, typer.Option(metavar="X,Y,X,Y,…", help="For truth: three or more points, in pixels.")
     ] = None,
+    depth: Annotated[Path | None, typer.Option(help="For relief: the depth image.")] = None,
+    depth_unit: Annotated[str | None, typer.Option(help="m, mm or um. [setting: depth_unit]")] = None,
     instruction: Annotated[
         str | None, typer.Option(metavar="TEXT", help="What shall be in the crop, for a VLM.")
     ] = None,
@@ -66,8 +69,9 @@ def crop(
     if turns < 1:
         raise InputError(f"--turns {turns}: at least one turn is needed", hint="5 is usual")
     label = _label(strategy, box, polygon)
-    set_ = settings(base_url=base_url, vlm_model=model)
-    seen = load(picture, limits=Limits(max_pixels=set_.max_pixels))
+    set_ = settings(base_url=base_url, vlm_model=model, depth_unit=depth_unit)
+    measured: dict[str, Any] = {} if depth is None else {"depth": depth, "depth_unit": set_.depth_unit}
+    seen = load(picture, limits=Limits(max_pixels=set_.max_pixels), **measured)
     with crop_judge(set_, strategy) as judge:
         result = crop_picture(seen, strategy, judge, label=label, instruction=instruction or INSTRUCTION, most=turns)
     doc = result.to_dict()

@@ -37,7 +37,7 @@ def import_(
     crop: Annotated[
         str | None,
         typer.Option(
-            help="none, perceptual, truth, or by a model's moves grid or box; for a new base. [setting: crop]"
+            help="none, perceptual, relief, truth, or by a model's moves grid or box; for a new base. [setting: crop]"
         ),
     ] = None,
     embedder: Annotated[

@@ -164,7 +164,9 @@ def _certifying(learnt: Calibration) -> dict[str, Any]:
 def reembed(
     cases: CasesFile,
     embedder: Annotated[str | None, typer.Option(help="The new embedder; see `sagehand embedders`.")] = None,
-    crop: Annotated[str | None, typer.Option(help="The new crop: none, perceptual, truth, grid or box.")] = None,
+    crop: Annotated[
+        str | None, typer.Option(help="The new crop: none, perceptual, relief, truth, grid or box.")
+    ] = None,
     base_url: BaseUrl = None,
     model: Model = None,
     as_json: AsJson = False,

@@ -9,14 +9,16 @@ from numpy.typing import NDArray
 
 from sagehand.errors import DepthError
 
-__all__ = ["GRID", "depth_vector"]
+__all__ = ["FLOOR", "GRID", "Cells", "depth_vector", "fit_plane"]
 
 GRID = 24
 """Cells along each side of the height map."""
 
 _CELL_FILL = 0.25  # a cell has a reading when a quarter of its pixels have one: lone readings are mostly edge ghosts
 _CELLS_NEEDED = 0.5
-_FLOOR = 0.004  # of the distance to the surface: 2 mm at 0.5 m, what a stereo depth camera wavers after averaging
+FLOOR = 0.004
+"""Of the distance to the surface: 2 mm at 0.5 m, what a stereo depth camera wavers after averaging."""
+
 _RELIEF_CELLS = 3  # cells above the floor that make a relief: 0.5 % of the view
 _PLANE_CELLS = 0.15  # share of the cells that must lie on the plane for it to count as a surface
 _LIMIT = 0.2  # of the distance: heights beyond are a hand or a robot's arm, depths beyond are past the table's edge
@@ -52,12 +54,12 @@ def depth_vector(depth_m: NDArray[np.float32]) -> NDArray[np.float32] | None:
         raise DepthError(f"depth is {depth.dtype} of shape {depth.shape}, not metres of shape (H, W)")
     # Ten readings along a cell's side are plenty: a large image is thinned out.
     step = max(1, min(depth.shape) // (10 * GRID))
-    cells = _Cells(depth[::step, ::step])
+    cells = Cells(depth[::step, ::step])
     usable = cells.fill >= _CELL_FILL
     if usable.sum() < _CELLS_NEEDED * usable.size:
         return None
     uv1 = np.stack([cells.mean(cells.u), cells.mean(cells.v), np.ones(GRID * GRID)], axis=1)[usable]
-    plane = _fit_plane(uv1, cells.mean(1.0 / cells.z)[usable])
+    plane = fit_plane(uv1, cells.mean(1.0 / cells.z)[usable])
     if plane is None:
         return None
     coefficients, deviation = plane
@@ -66,40 +68,46 @@ def depth_vector(depth_m: NDArray[np.float32]) -> NDArray[np.float32] | None:
     heights[usable] = cells.mean(1.0 - cells.z * inverse_plane)[usable]
     heights[heights < -_LIMIT] = 0.0
     heights = np.minimum(heights, _LIMIT)
-    if np.count_nonzero(np.abs(heights) > max(_FLOOR, 5.0 * deviation)) < _RELIEF_CELLS:
+    if np.count_nonzero(np.abs(heights) > max(FLOOR, 5.0 * deviation)) < _RELIEF_CELLS:
         return None
     return (heights / np.linalg.norm(heights)).astype(np.float32)
 
 
-class _Cells:
-    """The readings of a depth image, and means of them by cell of a 24×24 grid.
+class Cells:
+    """The readings of a depth image, and means of them by cell of a grid, row by row.
+
+    Args:
+        depth: (H, W) depth; no reading where it is not finite or ≤ 0.
+        grid: (rows, columns) of the grid.
 
     Attributes:
         u, v: (n,) column and row of each reading, from −1 to 1.
         z: (n,) depth of each reading [m].
-        fill: (576,) share of each cell's pixels that have a reading.
+        fill: (cells,) share of each cell's pixels that have a reading.
     """
 
-    def __init__(self, depth: NDArray[Any]) -> None:
+    def __init__(self, depth: NDArray[Any], grid: tuple[int, int] = (GRID, GRID)) -> None:
         height, width = depth.shape
+        down, across = grid
+        self._cells = down * across
         with np.errstate(invalid="ignore"):  # NaN compared
             read = np.isfinite(depth) & (depth > 0)
-        row_cell, column_cell = np.arange(height) * GRID // height, np.arange(width) * GRID // width
+        row_cell, column_cell = np.arange(height) * down // height, np.arange(width) * across // width
         rows, columns = np.nonzero(read)
-        self._cell = row_cell[rows] * GRID + column_cell[columns]
+        self._cell = row_cell[rows] * across + column_cell[columns]
         self.u = (columns + 0.5) / width * 2.0 - 1.0
         self.v = (rows + 0.5) / height * 2.0 - 1.0
         self.z = depth[read].astype(np.float64)
-        self._count = np.bincount(self._cell, minlength=GRID * GRID)
-        sizes = np.outer(np.bincount(row_cell, minlength=GRID), np.bincount(column_cell, minlength=GRID)).ravel()
+        self._count = np.bincount(self._cell, minlength=self._cells)
+        sizes = np.outer(np.bincount(row_cell, minlength=down), np.bincount(column_cell, minlength=across)).ravel()
         self.fill = self._count / np.maximum(sizes, 1)
 
     def mean(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(576,) mean by cell of a value for each reading; 0 in a cell without readings."""
-        return np.bincount(self._cell, weights=values, minlength=GRID * GRID) / np.maximum(self._count, 1)
+        """(cells,) mean by cell of a value for each reading; 0 in a cell without readings."""
+        return np.bincount(self._cell, weights=values, minlength=self._cells) / np.maximum(self._count, 1)
 
 
-def _fit_plane(uv1: NDArray[np.float64], inverse: NDArray[np.float64]) -> tuple[NDArray[np.float64], float] | None:
+def fit_plane(uv1: NDArray[np.float64], inverse: NDArray[np.float64]) -> tuple[NDArray[np.float64], float] | None:
     """The supporting plane.
 
     Args:
@@ -117,8 +125,8 @@ def _fit_plane(uv1: NDArray[np.float64], inverse: NDArray[np.float64]) -> tuple[
         return None
     trials = np.linalg.solve(corners[solvable], inverse[drawn[solvable]][..., None])[..., 0]
     heights = 1.0 - trials @ uv1.T / inverse  # (trials, cells), in units of the distance
-    score = np.count_nonzero(np.abs(heights) <= _FLOOR, axis=1) - np.count_nonzero(heights < -_FLOOR, axis=1)
-    on = np.abs(heights[np.argmax(score)]) <= _FLOOR
+    score = np.count_nonzero(np.abs(heights) <= FLOOR, axis=1) - np.count_nonzero(heights < -FLOOR, axis=1)
+    on = np.abs(heights[np.argmax(score)]) <= FLOOR
     coefficients = trials[np.argmax(score)]
     deviation = 0.0
     for _ in range(10):
@@ -127,7 +135,7 @@ def _fit_plane(uv1: NDArray[np.float64], inverse: NDArray[np.float64]) -> tuple[
         coefficients = np.linalg.lstsq(uv1[on], inverse[on], rcond=None)[0]
         residual = np.abs(1.0 - uv1 @ coefficients / inverse)
         deviation = 1.4826 * float(np.median(residual[on]))
-        now = residual <= np.clip(3.0 * deviation, 1e-6, _FLOOR)
+        now = residual <= np.clip(3.0 * deviation, 1e-6, FLOOR)
         if np.array_equal(now, on):
             break
         on = now

@@ -61,6 +61,13 @@ class PerceptualJudge:
         box, text = stands_out(picture.pixels)
         return CropAnswer(box, (Finding("location", "cannot tell", text),), self.name)
 
+    def relief_crop(self, picture: Picture) -> CropAnswer:
+        """What stands up from the surface near the middle, by depth; what stands out where there is no depth."""
+        from sagehand.judge.saliency import stands_up
+
+        box, text = stands_up(picture.pixels, picture.depth)
+        return CropAnswer(box, (Finding("location", "cannot tell", text),), self.name)
+
     def crop_move(self, turn: CropTurn) -> CropMove:
         """Towards what stands out: its box, or the cells that cover it until every cell of the view is needed."""
         answer = self.crop(turn.full, turn.instruction)

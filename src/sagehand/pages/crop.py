@@ -14,6 +14,7 @@ __all__ = ["crop_page"]
 _STRATEGIES = {
     "none": "nothing cut away",
     "perceptual": "what stands out",
+    "relief": "what stands up",
     "truth": "given by hand",
     "grid": "numbered grid",
     "box": "bounding box",

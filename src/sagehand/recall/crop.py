@@ -1,8 +1,9 @@
 """Query optimisation: cut queries and cases alike down to what matters (paper A §2.2, SPEC A3).
 
 Strategies: ``none`` (the default, until a crop is shown to help), ``truth`` (the polygon that the label holds, or a box
-given by hand), ``perceptual`` (what stands out from the background), ``grid`` (Algorithm 1) and ``box`` (Algorithm 2). The
-last two are meant for a judge with a VLM; the perceptual judge makes their moves too, but cannot read an instruction.
+given by hand), ``perceptual`` (what stands out from the background), ``relief`` (what stands up from the surface, by depth;
+by colour without it), ``grid`` (Algorithm 1) and ``box`` (Algorithm 2). The last two are meant for a judge with a VLM; the
+perceptual judge makes their moves too, but cannot read an instruction.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ __all__ = ["CROPS", "INSTRUCTION", "TURNS", "Cropper", "crop_picture", "cropper"
 TURNS = ("grid", "box")
 """The strategies that a judge makes move by move: a VLM, or for want of one the perceptual judge."""
 
-CROPS = ("none", "perceptual", "truth", *TURNS)
+CROPS = ("none", "perceptual", "relief", "truth", *TURNS)
 
 Cropper = Callable[[Picture, Mapping[str, Any]], Box | None]
 """Picture and its label's fields → the box to cut out, or None for the whole picture."""
@@ -96,7 +97,8 @@ def crop_picture(
         reason = "the box or polygon that was given" if box else "the label has no box and no polygon in the picture"
     else:
         # by this judge whoever answers the other questions: cases and queries must be cut alike
-        answer = PerceptualJudge().crop(picture)
+        own = PerceptualJudge()
+        answer = own.crop(picture) if strategy == "perceptual" else own.relief_crop(picture)
         box = answer.box
         trace = CropTrace(strategy, answer.by)
         reason = "; ".join(finding.text for finding in answer.findings) or "the judge gave no reason"

@@ -74,7 +74,7 @@ class CropTrace:
     """How a crop was found.
 
     Attributes:
-        strategy: "none", "perceptual", "truth", "grid" or "box".
+        strategy: "none", "perceptual", "relief", "truth", "grid" or "box".
         judge: Who was asked; "" where nobody was.
         instruction: What the judge was told.
         most: Most turns; 0 for a strategy without turns.

@@ -16,6 +16,7 @@ __all__ = ["crop_table"]
 _CROPS = {
     "none": "nothing cut away",
     "perceptual": "what stands out",
+    "relief": "what stands up from the surface",
     "truth": "the labelled outline's box",
     "grid": "numbered grid, by a model",
     "box": "bounding box, by a model",

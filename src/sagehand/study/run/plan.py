@@ -46,7 +46,7 @@ METHODS: dict[str, str] = {
 }
 TRAINED = ("classifier", "fine-tuned-vlm")
 """Methods that are trained. They are asked of what they were trained on, too: the paper reports all three (§4.4.1)."""
-CROPS = ("none", "perceptual", "truth", "grid", "box")
+CROPS = ("none", "perceptual", "relief", "truth", "grid", "box")
 
 
 class _Strict(BaseModel):
