@@ -217,6 +217,16 @@ def test_the_library_of_then_or_what_the_log_says_of_it() -> None:
     assert Replayer(base, None).replay(3, "now").limits == ("no action library was given: no action is ruled out",)
 
 
+def test_a_library_that_is_not_given_now_explains_the_difference() -> None:
+    base = calibrated(separable())
+    hand(base).predict(D0, Known(previous="a1"))
+    base._store.connection.execute(
+        'UPDATE decisions SET doc = replace(doc, \'"next_action": "a2"\', \'"next_action": "a1"\')'
+    )
+    found = Replayer(base, None).replay(1, "now")
+    assert found.why == (f"the action library of then ({LIBRARY.source}) was not given to the replay",)
+
+
 def test_of_a_models_decision_only_the_recall_is_replayed() -> None:
     base = pictured()
     said = {

@@ -192,9 +192,11 @@ def test_coco_labels_of_our_own_and_of_other_tools(tmp_path: Path) -> None:
         ({"category_id": 9}, "category 9 is not among"),
         ({"category_id": [3]}, "category [3] is not among"),
         ({"sagehand": 3}, "'sagehand' is no object"),
-        ({"segmentation": [[0, 0, 10**400, 5, 1, 1]]}, "at least three corners"),
-        ({"bbox": [0, 0, 10**400, 5]}, "bbox is"),
-        ({"bbox": [0, 0, 9 * 10**4299, 5]}, "bbox is"),
+        ({"segmentation": [[0, 0, 10**400, 5, 1, 1]]}, "out of range: a coordinate lies within ±1000000000 pixels"),
+        ({"segmentation": [[0, 0, -1e10, 5, 1, 1]]}, "out of range"),
+        ({"bbox": [0, 0, 10**400, 5]}, "its bbox is [0, 0, 1"),
+        ({"bbox": [0, 0, 9 * 10**4299, 5]}, "out of range"),
+        ({"bbox": [1e9, 0, 1e9, 5]}, "out of range"),
     ],
 )
 def test_coco_what_cannot_be_used_is_told_by_its_picture(
@@ -389,6 +391,38 @@ def seen(folder: Path, shapes: Any, picture: Any = "a.jpg", **more: Any) -> Any:
     return table.rows[0].values if table.rows else table.problems[0].reason
 
 
+@pytest.mark.parametrize("name", ["annotations.json", "annotations/instances_a.json"])
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("{", "is not valid JSON: "),
+        ("[]", "holds no JSON object, so this is no COCO file"),
+        ("{}", "has no list of images, so this is no COCO file"),
+        ("\xff", "is not valid JSON: "),
+    ],
+)
+def test_coco_a_spoilt_file_is_told(tmp_path: Path, name: str, text: str, reason: str) -> None:
+    path = tmp_path / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(text.encode("latin-1"))
+    with pytest.raises(InputError) as caught:
+        read_table(tmp_path, "coco")
+    assert str(caught.value).startswith(f"{path}: {reason}")
+
+
+def test_labelme_a_spoilt_file_beside_its_picture_is_a_failed_row(tmp_path: Path) -> None:
+    files = {"a": "{", "b": "[]", "c": '{"name": "not ours"}', "d": "[1, 2]"}
+    for seed, (name, text) in enumerate(files.items()):
+        if name != "d":  # a list with no picture beside it is some other program's
+            (tmp_path / f"{name}.JPG").write_bytes(jpeg(seed, SIZE))
+        (tmp_path / f"{name}.json").write_text(text)
+    found = read_table(tmp_path)
+    assert (found.format, found.rows) == ("labelme", ())
+    assert [p.file_name for p in found.problems] == ["a.json", "b.json"]
+    assert found.problems[0].reason.startswith("not JSON")
+    assert found.problems[1].reason == "is no LabelMe file: it has no list of shapes"
+
+
 def test_labelme_labels_shapes_and_flags(tmp_path: Path) -> None:
     row = seen(tmp_path, [shape()])
     assert row == {"file_name": "a.jpg", "family": "phone", "device": "x1", "step": "2", "polygon": SQUARE}
@@ -446,7 +480,8 @@ def test_labelme_what_was_changed_in_the_tool_goes_before_what_we_wrote(tmp_path
         ([shape(), shape(points=[["1", 2], [3, 4], [5, 6]])], "no list of [x, y]"),
         ([shape(), shape(points=[[None, 2], [3, 4], [5, 6]])], "no list of [x, y]"),
         ([shape(), shape(points=[[1, 1], [2, 2]])], "at least three corners"),
-        ([shape(points=[[10**400, 1], [2, 2]], kind="rectangle")], "a box is"),
+        ([shape(points=[[10**400, 1], [2, 2]], kind="rectangle")], "out of range"),
+        ([shape(points=[[1, 1], [2, 2], [1e10, 3]])], "out of range"),
         ([shape(points=[[1, 1]], kind="rectangle")], "at least three corners"),
         ([shape(flags={"step=1": True}), shape(flags={"step=2": True})], "disagree about step: '1' and '2'"),
         ([], "no outline and no label"),

@@ -225,6 +225,7 @@ REFUSED = {
     "other labels": (["{run}:nearest", "{other}:nearest"], {}),
     "no shared item": (["{run}:nearest", "{other}:context"], {}),
     "no record yet": (["{run}:nearest", "{other}:perceptual"], {}),
+    "two protocols": (["{run}:nearest", "{new}:context"], {}),
     "new device": (["{new}:nearest", "{new}:context"], {"task": "device"}),
 }
 

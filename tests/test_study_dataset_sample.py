@@ -55,3 +55,15 @@ def test_the_digest_follows_every_label_in_every_format(tmp_path: Path, kind: st
         path.write_text(new)
     assert changed
     assert StudyData.load(tmp_path / "out").digest != before.digest
+
+
+def test_the_digest_is_of_labels_and_names_and_the_pictures_of_sizes(tmp_path: Path) -> None:
+    folder = study_folder(tmp_path / "data", devices=1, views=1)
+    told = [StudyData.load(folder)]
+    picture = told[0].samples[0].path
+    picture.write_bytes(picture.read_bytes() + b"0")
+    told.append(StudyData.load(folder))
+    picture.unlink()
+    told.append(StudyData.load(folder))
+    assert len({data.digest for data in told}) == 1
+    assert len({data.pictures for data in told}) == 3

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from sagehand.study.report.duels import paper_duels
 from sagehand.study.report.figures import retrieval_figures
 from sagehand.study.report.galleries import LIKE_STEP, MOST, NO_CASE, TOTAL, WRONG_STEP, galleries
 from sagehand.study.report.load import Study
+from sagehand.study.report.overview import confusion, main_table
 from sagehand.study.report.parts import Bars, Chart, Counterpart, Counts, Curves, Grid, Histograms, RankPanel
 from sagehand.study.report.tasks import task_figures
 from sagehand.study.run.plan import Arm, Plan
@@ -287,6 +289,24 @@ def test_where_the_device_is_left_out_a_method_of_the_run_is_not_told_as_lacking
         assert told[name] == "In near the device is left out of the base, so no case can be the right one."
     assert "`method: guided`" in told["figure-18"]
     assert "In judge the device is left out" in told["figure-18"]
+
+
+def test_figure_9_says_that_no_right_case_was_in_the_base() -> None:
+    arms = (Arm(name="near", method="nearest"), Arm(name="judge", method="perceptual"))
+    records = [shown(a.name, "1.jpg", False) for a in arms]
+    study = Study("run", Plan(name="p", arms=arms, protocol="paper"), {}, records)
+    told = by_name(retrieval_figures(study))["figure-9"].missing
+    assert told == "In near, judge no case of the query's device and step was in the base, so no answer has a rank."
+
+
+def test_of_a_run_with_trained_arms_alone_it_is_said_where_they_are_shown() -> None:
+    arms = (Arm(name="net", method="classifier"),)
+    records = [replace(shown("net", "1.jpg", None), subset="test")]
+    told = (
+        "Every arm of this run is a trained one; it answers the devices of folds, and is shown there: net (Figure 10)."
+    )
+    study = Study("run", Plan(name="p", arms=arms), {}, records)
+    assert [part.missing for part in (main_table(study), confusion(study), galleries(study)[2])] == [told] * 3
 
 
 def test_confused_cuts_are_counted_only_where_something_is_cut() -> None:

@@ -172,6 +172,29 @@ def test_table_2_pairs_a_method_with_similarity_on_the_same_items() -> None:
     assert row["p"].value == 0.5  # two discordant pairs, both one way: 2 · (1/2)²
 
 
+def test_where_a_model_was_asked_what_is_shown_instead_is_told_by_its_name() -> None:
+    arms = [
+        Arm(name="n", method="nearest", crop="perceptual"),
+        Arm(name="s", method="single-rag", crop="perceptual", model="m"),
+        Arm(name="p", method="perceptual", crop="perceptual"),
+    ]
+    for chosen, against in ((arms, "the nearest picture"), (arms[1:], "the case of single-rag")):
+        tables = paper_tables(study([record(a.name, "1.jpg", True, step=True) for a in chosen], *chosen))
+        weighed = "picture, context and depth weighed by the perceptual judge"
+        assert tables[1].stand_in == f"Shown instead: {weighed} against {against}."
+        assert rows(tables[1])["p"]["against"] == chosen[0].name
+        assert tables[4].stand_in in ("", "Shown instead: the nearest picture's labels against the perceptual judge.")
+
+
+def test_two_arms_of_different_protocols_are_not_paired() -> None:
+    arms = (Arm(name="n", method="nearest", protocol="paper"), Arm(name="p", method="perceptual", protocol="held-out"))
+    records = [record(a.name, "1.jpg", True, step=True) for a in arms]
+    assert two(study(records, *arms), *arms) is None
+    judged = Arm(name="q", method="context", protocol="paper")
+    found = against_baseline(study([*records, record("q", "1.jpg", False)], *arms, judged))[0]
+    assert found.notes[-1] == "Of another protocol than paper, so not paired with it: p."
+
+
 def test_table_3_finds_the_papers_pair_of_models(whole: Study) -> None:
     table = paper_tables(whole)[2]
     assert [(r[0], r[1]) for r in table.table.rows] == [("guided", "guided-4o")] if table.table else False

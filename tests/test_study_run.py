@@ -253,15 +253,57 @@ class TestRefused:
     def test_other_pictures_are_refused(self, tmp_path: Path, data: Path) -> None:
         go(plan(), tmp_path / "run", data, Maker())
         other = study_folder(tmp_path / "other", devices=3, views=5)
-        with pytest.raises(InputError, match=r"the pictures of seed 0 \(60 then, 45 now\)"):
+        with pytest.raises(InputError, match=r"the labels of seed 0 changed \(60 pictures then, 45 now\)"):
             go(plan(), tmp_path / "run", other, Maker())
-        with pytest.raises(InputError, match="the pictures of seed 0"):
+        with pytest.raises(InputError, match="the labels of seed 0"):
             go(plan(seeds=[1]), tmp_path / "run", other, Maker())
 
     def test_a_plan_that_could_not_be_run_may_be_mended(self, tmp_path: Path, data: Path) -> None:
         with pytest.raises(RuntimeError):
             go(plan(), tmp_path / "run", data, Maker(until=0))
         assert go(plan("one: {method: random}"), tmp_path / "run", data, Maker()).answered == 30
+
+    def test_only_arms_and_seeds_with_records_bind(self, tmp_path: Path, data: Path) -> None:
+        with Vlm(ScriptedBackend(lambda _: "x")) as vlm:
+            arms = "a: {method: majority}, z: {method: zero-shot}"
+            with pytest.raises(RuntimeError):
+                go(plan(arms), tmp_path / "run", data, Maker(until=30), vlm=vlm)
+            assert read_run(tmp_path / "run").manifest["arms"]["z"]["model"] == "scripted"
+            changed = plan("a: {method: majority}, z: {method: zero-shot, guard: false}", seeds=[0, 1])
+            assert go(changed, tmp_path / "run", data, Maker(), vlm=vlm).answered == 90
+
+    def test_a_mended_picture_is_said_and_refuses_nothing(self, tmp_path: Path) -> None:
+        folder = study_folder(tmp_path / "data", views=4)
+        plan_ = plan("one: {method: majority}, n: {method: nearest}", protocol="paper")
+        go(plan_, tmp_path / "run", folder, Maker(), only=["n"])
+        picture = folder / "d0_s1_v0.jpg"
+        (before,) = (tmp_path / "run" / "bases").iterdir()
+        picture.write_bytes(picture.read_bytes() + b"\0" * 9)
+        notes: list[str] = []
+        report = go(
+            plan("one: {method: majority}, n: {method: nearest}, m: {method: nearest, guard: false}", protocol="paper"),
+            tmp_path / "run",
+            folder,
+            Maker(),
+            on_note=notes.append,
+        )
+        assert (report.answered, report.missing) == (48, 0)
+        (line,) = notes
+        assert line.startswith("pictures of seed 0 changed since 20")
+        assert line.endswith("; answers given before stay")
+        assert len(set((tmp_path / "run" / "bases").iterdir()) - {before}) == 1
+        notes.clear()
+        go(plan_, tmp_path / "run", folder, Maker(), on_note=notes.append)
+        assert notes == []
+
+    def test_an_older_runs_digest_of_sizes_binds_nobody(self, tmp_path: Path, data: Path) -> None:
+        go(plan(), tmp_path / "run", data, Maker())
+        path = tmp_path / "run" / "manifest.json"
+        manifest = json.loads(path.read_text())
+        del manifest["data"]["0"]["pictures"]
+        manifest["data"]["0"]["digest"] = "of sizes, too"
+        path.write_text(json.dumps(manifest))
+        assert go(plan(), tmp_path / "run", data, Maker()).missing == 0
 
     def test_a_folder_of_something_else_is_left_alone(self, tmp_path: Path, data: Path) -> None:
         before = sorted(p.name for p in data.iterdir())
@@ -352,7 +394,7 @@ class TestBench:
         plan_ = plan("n: {method: nearest}", protocol="paper", per_step=4)
         broken = folder / "d1_s2_v1.jpg"
         good = broken.read_bytes()
-        broken.write_bytes(b"\xff\xd8\xff" + b"0" * (len(good) - 3))  # the same size: the same digest
+        broken.write_bytes(b"\xff\xd8\xff" + b"0" * (len(good) - 3))  # the same size: the same pictures
         with pytest.raises(InputError, match=r"1 of 24 pictures cannot be used; the first: d1_s2_v1.jpg"):
             go(plan_, tmp_path / "run", folder, Maker())
         broken.write_bytes(good)
@@ -360,6 +402,44 @@ class TestBench:
         report = go(plan_, tmp_path / "run", folder, make)
         assert report.arms["n"]["n"] == 24
         assert [path.suffix for path in (tmp_path / "run" / "bases").iterdir()] == [".cases"]
+
+    @pytest.mark.parametrize("gone", [False, True])
+    def test_a_base_that_cannot_be_built_skips_its_unit_alone(self, tmp_path: Path, gone: bool) -> None:
+        folder = study_folder(tmp_path / "data")
+        plan_ = plan("a: {method: majority}, n: {method: nearest}, z: {method: random}", protocol="paper", per_step=4)
+        broken = folder / "d1_s2_v1.jpg"
+        good = broken.read_bytes()
+        broken.unlink() if gone else broken.write_bytes(b"\xff\xd8\xff")
+        for answered in (48, 0):
+            report = go(plan_, tmp_path / "run", folder, Maker())
+            assert (report.answered, report.missing, list(report.arms)) == (answered, 24, ["a", "z"])
+            (line,) = report.notes
+            assert "the case base of n, seed 0: 1 of 24 pictures cannot be used; the first: d1_s2_v1.jpg" in line
+            assert line.endswith("24 items are skipped")
+        assert read_run(tmp_path / "run").manifest["sessions"][-1]["state"] == "failed"
+        broken.write_bytes(good)
+        report = go(plan_, tmp_path / "run", folder, Maker())
+        assert (report.answered, report.missing) == (24, 0)
+
+    def test_a_model_that_fails_to_crop_is_said_to_have_failed(self, tmp_path: Path, data: Path) -> None:
+        arms = "a: {method: majority}, n: {method: nearest, crop: grid}"
+        with Vlm(ScriptedBackend(lambda _: RateLimited("the server asked to wait")), attempts=1) as vlm:
+            report = go(plan(arms), tmp_path / "run", data, Maker(), vlm=vlm)
+            assert (report.answered, report.missing) == (30, 30)
+            (line,) = report.notes
+            assert "the case base of n, seed 0: the model that crops failed on 30 of 30 pictures" in line
+            assert "run again: it is asked again" in line
+            with pytest.raises(InputError, match="the model that crops failed"):
+                go(plan(arms), tmp_path / "run", data, Maker(), vlm=vlm, only=["n"])
+
+    @pytest.mark.parametrize(("protocol", "certify", "said"), [("held-out", 0, 1), ("paper", 0, 1), ("held-out", 1, 0)])
+    def test_a_risk_without_pictures_kept_apart_is_said(
+        self, tmp_path: Path, data: Path, protocol: str, certify: int, said: int
+    ) -> None:
+        plan_ = plan("p: {method: perceptual, risk: 0.2}", protocol=protocol, certify=certify, seeds=[0, 1])
+        notes = go(plan_, tmp_path / "run", data, Maker()).notes
+        assert len(notes) == said
+        assert all("nothing is kept apart" in line and "certify: 8" in line for line in notes)
 
     def test_each_seed_may_have_its_own_folder(self, tmp_path: Path) -> None:
         for seed in (0, 1):

@@ -77,6 +77,16 @@ def test_an_item_that_cannot_be_answered_is_told_by_the_exit_code(folder: Path) 
     assert json.loads(done.stdout)["arms"]["nearest"]["errors"] == 6
 
 
+def test_items_of_a_base_that_cannot_be_built_are_told_too(folder: Path) -> None:
+    (folder / "plan.yaml").write_text(PLAN.replace("majority: ", "nearest: {guard: false}"))
+    for picture in (folder / "data").glob("*.jpg"):
+        picture.write_bytes(b"x")
+    done = call("--data", "data", "--arms", "random,nearest", "--seeds", "0")
+    assert done.exit_code == 1
+    assert "6 items answered now, 6 missing" in done.stdout
+    assert "the case base of nearest, seed 0: 12 of 12 pictures cannot be used" in done.stderr
+
+
 def test_errors_among_training_pictures_are_told_too(monkeypatch: pytest.MonkeyPatch) -> None:
     fine = {"n": 2, "right": 2, "accuracy": 1.0, "abstained": 0, "failures": 0, "errors": 0}
     total = {**fine, "seconds": 0.1, "calls": 0, "tokens": 0}

@@ -138,6 +138,11 @@ def test_a_bad_plan_is_told_with_its_line_and_what_is_valid(name: str, tmp_path:
     assert str(caught.value).replace(str(tmp_path), "DIR") == snapshot
 
 
+def test_one_number_as_seeds_is_told_to_be_a_list() -> None:
+    with pytest.raises(InputError, match=r":4: the plan: seeds is 3; valid: a list, as in \[0, 1\]"):
+        Plan.parse(GOOD + "seeds: 3\n")
+
+
 def test_a_plan_that_cannot_be_read(tmp_path: Path, snapshot: Any) -> None:
     told = []
     (tmp_path / "latin.yaml").write_bytes(b"name: \xe4\n")

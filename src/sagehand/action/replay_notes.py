@@ -72,6 +72,10 @@ def why_different(
         digest = (logged.get("library") or {}).get("digest")
         if library is not None and library.digest != digest:
             found.append("the action library is another one than then")
+        elif library is None and digest is not None:
+            found.append(
+                f"the action library of then ({logged['library'].get('source') or digest[:12]}) was not given to the replay"
+            )
         if replayed["abstained"] != logged["abstained"]:
             found.append(f"the reason then: {logged['reason']}; now: {replayed['reason']}")
     if logged["version"] != replayed["version"]:

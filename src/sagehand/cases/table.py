@@ -154,6 +154,7 @@ def _source(folder: Path, format: str) -> tuple[Path, Format, Iterable[_Found]]:
         if not plain and format != "coco" and (files := labelme.find(folder)):
             return folder, "labelme", labelme.read(folder, files)
         if format == "coco":
+            coco.refuse_spoilt(folder)
             raise InputError(f"{folder}: holds no COCO annotations", hint=f"valid names: {', '.join(coco.NAMES)}")
         if format == "labelme":
             raise InputError(

@@ -77,7 +77,7 @@ def run(
     doc = done.to_dict()
     emit(doc, as_json, lambda: report_text(doc))
     failed = any(told["failures"] or told["errors"] for told in _all_told(doc))
-    finish(130 if interrupted else 1 if failed else 0)
+    finish(130 if interrupted else 1 if failed or done.missing else 0)
 
 
 def report_text(doc: dict[str, Any]) -> str:

@@ -16,11 +16,22 @@ from pathlib import Path
 from typing import Any
 
 from sagehand.cases.formats.labels import LISTS, agreed, listed, named
-from sagehand.cases.formats.outline import Points, area, bounds, corners, flat, is_number, one_outline, pairs, shown
+from sagehand.cases.formats.outline import (
+    Points,
+    area,
+    bounds,
+    check_range,
+    corners,
+    flat,
+    is_number,
+    one_outline,
+    pairs,
+    shown,
+)
 from sagehand.cases.formats.strict import BadRow, strict_json
 from sagehand.errors import InputError
 
-__all__ = ["FILE", "NAMES", "document", "find", "read"]
+__all__ = ["FILE", "NAMES", "document", "find", "read", "refuse_spoilt"]
 
 FILE = "annotations.json"
 """What an export is called."""
@@ -49,6 +60,22 @@ def find(folder: Path) -> Path | None:
         names = ", ".join(p.relative_to(folder).as_posix() for p in found)
         raise InputError(f"{folder}: holds several COCO files: {names}", hint="keep the one that counts")
     return found[0] if found else None
+
+
+def refuse_spoilt(folder: Path) -> None:
+    """Tell what is wrong with a file that is called as COCO's are, where :func:`find` found none.
+
+    Raises:
+        InputError: There is such a file: it is no JSON, or no COCO object.
+    """
+    for path in sorted({p for name in NAMES for p in folder.glob(name) if p.is_file()}):
+        try:
+            doc = strict_json(_bytes(path).decode("utf-8-sig"))
+        except (UnicodeDecodeError, BadRow) as error:
+            raise InputError(f"{path}: is not valid JSON: {str(error).removeprefix('not JSON: ')}",
+                             hint="save it as UTF-8 JSON") from None  # fmt: skip
+        what = "has no list of images" if isinstance(doc, dict) else "holds no JSON object"
+        raise InputError(f"{path}: {what}, so this is no COCO file", hint="export the annotations as COCO again")
 
 
 def read(folder: Path, path: Path) -> list[_Found]:
@@ -223,6 +250,7 @@ def _pieces(annotation: Mapping[str, Any]) -> list[Points]:
             return pieces
     if box is None:
         return []
+    check_range("its bbox", box)
     if not isinstance(box, list) or len(box) != 4 or not all(map(is_number, box)):
         raise BadRow(f"its bbox is {shown(box)}; valid: [x, y, width, height]")
     return [corners(box[:2], [box[0] + box[2], box[1] + box[3]])]

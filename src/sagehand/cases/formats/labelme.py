@@ -22,16 +22,17 @@ __all__ = ["document", "find", "read"]
 
 _VERSION = "5.5.0"
 _MARKS = ("point", "points", "line", "linestrip")  # they mark something on the device, and are no outline of it
+_PICTURES = (".jpg", ".jpeg", ".png", ".bmp", ".tif", ".tiff", ".webp")
 _Found = tuple[int, dict[str, Any] | BadRow, None, tuple[int, int] | None]
 
 
 def find(folder: Path) -> list[Path]:
-    """The LabelMe files in a folder and below it, in order."""
+    """The LabelMe files in a folder and below it, in order; with them those that lie in the place of one, but are spoilt."""
     found = []
     for top, folders, files in os.walk(folder):
         folders[:] = [name for name in folders if not name.startswith(".")]
         found += [Path(top, name) for name in files if name.endswith(".json") and not name.startswith(".")]
-    return [path for path in sorted(found) if _is_labelme(path)]
+    return [path for path in sorted(found) if _is_labelme(path) or _is_spoilt(path)]
 
 
 def read(folder: Path, files: Sequence[Path]) -> Iterator[_Found]:
@@ -86,6 +87,16 @@ def _is_labelme(path: Path) -> bool:
         return b'"shapes"' in path.read_bytes()
     except OSError:
         return False
+
+
+def _is_spoilt(path: Path) -> bool:
+    """Whether it lies beside a picture of its name, as LabelMe's do, and holds no JSON object: it is a row that failed."""
+    if not any(path.with_suffix(suffix).is_file() for end in _PICTURES for suffix in (end, end.upper())):
+        return False
+    try:
+        return not isinstance(strict_json(path.read_bytes().decode("utf-8-sig")), dict)
+    except (OSError, UnicodeDecodeError, BadRow):
+        return True
 
 
 def _picture(folder: Path, path: Path, named: object) -> str:

@@ -7,7 +7,19 @@ from typing import TypeAlias, TypeGuard
 
 from sagehand.cases.formats.strict import BadRow
 
-__all__ = ["Points", "area", "bounds", "corners", "flat", "is_number", "one_outline", "pairs", "polygon", "shown"]
+__all__ = [
+    "Points",
+    "area",
+    "bounds",
+    "check_range",
+    "corners",
+    "flat",
+    "is_number",
+    "one_outline",
+    "pairs",
+    "polygon",
+    "shown",
+]
 
 Points: TypeAlias = list[list[float]]
 """[x, y] corners in pixels of the original."""
@@ -21,6 +33,7 @@ def pairs(numbers: object) -> Points:
     Raises:
         BadRow: Not an even count of at least six finite numbers.
     """
+    check_range("a polygon", numbers)
     if not isinstance(numbers, list) or len(numbers) < 6 or len(numbers) % 2 or not all(map(is_number, numbers)):
         raise BadRow(f"a polygon is {shown(numbers)}; valid: x, y, x, y, … of at least three corners")
     return [list(corner) for corner in zip(numbers[::2], numbers[1::2], strict=True)]
@@ -32,6 +45,7 @@ def polygon(points: object) -> Points:
     Raises:
         BadRow: They are not at least three pairs of finite numbers.
     """
+    check_range("a polygon", points)
     if not isinstance(points, list) or len(points) < 3 or not all(map(_is_corner, points)):
         raise BadRow(f"a polygon is {shown(points)}, no list of [x, y] of at least three corners")
     return points
@@ -48,6 +62,7 @@ def corners(first: object, second: object) -> Points:
     Raises:
         BadRow: They are no points, or the rectangle has no area.
     """
+    check_range("a box", [first, second])
     if not (_is_corner(first) and _is_corner(second)):
         raise BadRow(f"a box is {shown([first, second])}; valid: two corners [x, y]")
     left, right = sorted((first[0], second[0]))
@@ -99,6 +114,22 @@ def _turn(a: Sequence[float], b: Sequence[float], c: Sequence[float]) -> float:
 def is_number(value: object) -> bool:
     """Whether it is a number that a coordinate may have."""
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= _FARTHEST
+
+
+def check_range(what: str, value: object) -> None:
+    """Refuse coordinates that are numbers, but farther out than an outline may reach.
+
+    Args:
+        what: What they are of, as an error names it.
+        value: A list of numbers, or of lists of numbers; whatever else stands in it is left alone.
+
+    Raises:
+        BadRow: A number is out of range.
+    """
+    parts = value if isinstance(value, list) else []
+    numbers = [number for part in parts for number in (part if isinstance(part, list) else [part])]
+    if any(isinstance(n, int | float) and not isinstance(n, bool) and not is_number(n) for n in numbers):
+        raise BadRow(f"{what} is {shown(value)}, out of range: a coordinate lies within ±{_FARTHEST:.0f} pixels")
 
 
 def _is_corner(value: object) -> TypeGuard[list[float]]:

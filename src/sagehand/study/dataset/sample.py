@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -74,8 +75,9 @@ class StudyData:
         folder: Where they lie.
         samples: All of them, in the order of the metadata.
         actions: The folder's own action library, or None.
-        digest: SHA-256 over the metadata and the pictures' names and sizes, hex.
+        digest: SHA-256 over the labels and the pictures' names, hex: what a run's records are held against.
         problems: (file name, reason) of rows that could not be used.
+        pictures: SHA-256 over the pictures' names and sizes, hex; another one when a picture was mended.
     """
 
     folder: Path
@@ -83,6 +85,7 @@ class StudyData:
     actions: Path | None
     digest: str
     problems: tuple[tuple[str, str], ...] = ()
+    pictures: str = ""
 
     @classmethod
     def load(cls, folder: str | Path) -> StudyData:
@@ -108,7 +111,8 @@ class StudyData:
             )
         actions = folder / "actions.yaml"
         digest = _digest(folder, table.path, labelled)
-        return cls(folder, labelled, actions if actions.exists() else None, digest, tuple(problems))
+        own = actions if actions.exists() else None
+        return cls(folder, labelled, own, digest, tuple(problems), _pictures(folder, labelled))
 
 
 def _sample(folder: Path, file_name: str, row: Mapping[str, Any]) -> Sample:
@@ -142,7 +146,7 @@ def _previous(history: Sequence[str] | None) -> str | None:
 
 
 def _digest(folder: Path, table: Path, samples: Sequence[Sample]) -> str:
-    """Over labels and files: contents of the labels, names and sizes of the pictures (reading 100,000 takes too long)."""
+    """Over the contents of the labels and the names of the pictures, whether or not these are there."""
     total = hashlib.sha256()
     labels = sorted(table.rglob("*.json")) if table.is_dir() else [table]
     for path in [*labels, folder / "actions.yaml"]:
@@ -150,6 +154,21 @@ def _digest(folder: Path, table: Path, samples: Sequence[Sample]) -> str:
             total.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes())
     for sample in sorted(samples, key=lambda s: s.key):
         for picture in (sample.path, sample.depth):
-            if picture is not None and picture.exists():
-                total.update(f"{picture.relative_to(folder).as_posix()}\0{picture.stat().st_size}\n".encode())
+            if picture is not None:
+                total.update(_name(folder, picture) + b"\n")
     return total.hexdigest()
+
+
+def _pictures(folder: Path, samples: Sequence[Sample]) -> str:
+    """Over names and sizes (reading 100,000 pictures takes too long); one that is missing has no size."""
+    total = hashlib.sha256()
+    for sample in sorted(samples, key=lambda s: s.key):
+        for picture in (sample.path, sample.depth):
+            if picture is not None:
+                size = str(picture.stat().st_size) if picture.exists() else "missing"
+                total.update(_name(folder, picture) + f"\0{size}\n".encode())
+    return total.hexdigest()
+
+
+def _name(folder: Path, picture: Path) -> bytes:
+    return os.fsencode(os.path.relpath(picture, folder))

@@ -46,7 +46,8 @@ def compare(ref_a: str, ref_b: str, task: str = "next_action", *, subset: str | 
         subset: Of these records only; None for held-out answers (query and test).
 
     Raises:
-        InputError: A run cannot be read, the arms share no item, their labels differ, or an arm cannot have the task right.
+        InputError: A run cannot be read, the arms share no item or no protocol, their labels differ, or an arm cannot have
+            the task right.
         UnknownName: No such arm, task or subset.
         MissingExtra: statsmodels is not installed.
     """
@@ -92,6 +93,7 @@ def compare_records(arms: Sequence[ArmRecords], task: str, *, subset: str | None
     _check_names(task, subset)
     if len(arms) < 2:
         raise InputError(f"{len(arms)} arm is no comparison", hint="name two arms or more, each as RUN_FOLDER:ARM")
+    _check_protocols(arms)
     columns = [_column(arm, task, subset) for arm in arms]
     shared = [key for key in columns[0] if all(key in column for column in columns[1:])]
     if not shared:
@@ -154,6 +156,18 @@ def _column(arm: ArmRecords, task: str, subset: str | None) -> dict[_Key, Record
                 f"no answer of {arm.ref} leans on a case, so it has no {task}", hint="compare another task"
             )
     return column
+
+
+def _check_protocols(arms: Sequence[ArmRecords]) -> None:
+    """Answers out of different bases are not paired: what the base may hold of the query's device differs."""
+    known = [arm for arm in arms if arm.protocol is not None]
+    other = next((arm for arm in known if arm.protocol != known[0].protocol), None)
+    if other is not None:
+        raise InputError(
+            f"{known[0].ref} ran under the protocol {known[0].protocol} and {other.ref} under {other.protocol}: their bases "
+            "do not hold the same cases of a query's device",
+            hint="compare arms of one protocol",
+        )
 
 
 def _check_truth(arms: Sequence[ArmRecords], columns: Sequence[dict[_Key, Record]], shared: Sequence[_Key]) -> None:

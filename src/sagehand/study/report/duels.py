@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sagehand.study.report.cells import Cell, Share, words_of
-from sagehand.study.report.load import Study, accuracy, lacks
+from sagehand.study.report.load import Study, accuracy, lacks, shown_instead
 from sagehand.study.report.parts import Bars, Counterpart, Table
 from sagehand.study.report.reference import beside
 from sagehand.study.report.tasks import TASK_WORDS, TOLD
@@ -48,7 +48,7 @@ def _pairs(
     if instead is None:
         return [], f"{missing} Without a model it has no counterpart.", ""
     pairs = [(twin, arm) for arm in study.mains(instead[1]) if (twin := study.twin(arm, instead[0]))]
-    return pairs, missing, f"Shown without a model: {_STANDS_IN[instead]}." if pairs else ""
+    return pairs, missing, shown_instead(study, _STANDS_IN[instead]) if pairs else ""
 
 
 def _duel(

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sagehand.study.metrics import RankFits, fit_ranks
 from sagehand.study.report.cells import Cell, Gain, Number, Percent, Share, words_of
 from sagehand.study.report.load import Study, top_1, without_top_1
 from sagehand.study.report.parts import Bars, Counterpart, Counts, Histograms, RankPanel, Table
 from sagehand.study.report.reference import beside
+from sagehand.study.run.plan import Arm
 
 __all__ = ["retrieval_figures"]
 
@@ -179,7 +182,7 @@ def _ranks(study: Study) -> Counterpart:
             beside("sigma", words_of(_number(fit.lognormal.shape)) if fit and fit.lognormal else None),
             beside("better fit", fit.better if fit else None),
         ),
-        missing="" if rows else without_top_1(study, "nearest"),
+        missing="" if rows else _without_rank(study, arms),
         notes=(
             "Ranks are whole numbers from 1; the paper fits continuous distributions with location 0, and so does this.",
             *notes,
@@ -188,6 +191,14 @@ def _ranks(study: Study) -> Counterpart:
         if rows
         else (),
     )
+
+
+def _without_rank(study: Study, arms: Sequence[Arm]) -> str:
+    """Why no arm has a rank: none leans on a case, or no case of the right device and step was there to be ranked."""
+    leaning = [a.name for a in arms if top_1(study, a) is not None]
+    if not leaning:
+        return without_top_1(study, "nearest")
+    return f"In {', '.join(leaning)} no case of the query's device and step was in the base, so no answer has a rank."
 
 
 def _number(value: float | None, digits: int = 2) -> Number | None:

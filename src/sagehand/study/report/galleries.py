@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Callable, Iterator, Sequence
 
 from sagehand.study.report.cells import Cell, Share
-from sagehand.study.report.load import Study, lacks, top_1, without_top_1
+from sagehand.study.report.load import Study, lacks, shown_instead, top_1, unasked, without_top_1
 from sagehand.study.report.parts import Counterpart, Gallery, Shown, Table
 from sagehand.study.report.reference import beside
 from sagehand.study.run.plan import Arm
@@ -60,7 +60,7 @@ def _searched(study: Study) -> Counterpart:
     return _retrieval(
         study, arm, "figure-18", "Figure 18", "Where the guided search failed", "total failures",
         missing="" if guided else lacks("guided"),
-        stand_in="Shown without a model: where the perceptual judge leant on a wrong case." if arm and not guided else "",
+        stand_in=shown_instead(study, "where the perceptual judge leant on a wrong case") if arm and not guided else "",
     )  # fmt: skip
 
 
@@ -136,7 +136,7 @@ def _predicted(study: Study) -> Counterpart:
     title = "Where the next action was wrong"
     if arm is None:
         return Counterpart(
-            "gallery-prediction", "", title, beside=(beside("cuts confused", None),), missing="No arm answered."
+            "gallery-prediction", "", title, beside=(beside("cuts confused", None),), missing=unasked(study)
         )
     records = [r for r in study.of(arm) if r.truth.get("next_action") is not None]
     failed = [(r, _answered(r)) for r in records if not r.right.get("next_action")]

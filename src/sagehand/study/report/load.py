@@ -30,7 +30,9 @@ __all__ = [
     "lacks",
     "load_study",
     "model_of",
+    "shown_instead",
     "top_1",
+    "unasked",
     "without_top_1",
 ]
 
@@ -273,6 +275,21 @@ def without_top_1(study: Study, *methods: str) -> str:
     if all(study.plan.protocol_of(a) in NEW_DEVICES for a in arms):
         return f"In {names} the device is left out of the base, so no case can be the right one."
     return f"No answer of {names} leans on a case."
+
+
+def unasked(study: Study) -> str:
+    """The sentence for a counterpart of asked arms where none was asked: those of the run are trained, and shown elsewhere."""
+    where = {"classifier": "Figure 10", "fine-tuned-vlm": "Figure 11"}
+    trained = [f"{a.name} ({where[a.method]})" for a in study.arms if a.method in TRAINED]
+    if not trained:
+        return "No arm of this run answered queries."
+    return f"Every arm of this run is a trained one; it answers the devices of folds, and is shown there: {', '.join(trained)}."
+
+
+def shown_instead(study: Study, stand_in: str) -> str:
+    """What stands in for a counterpart, in a sentence: "without a model" only where no arm of the run asks one."""
+    asks = any(model_of(a, study.manifest) for a in study.arms)
+    return f"{'Shown instead' if asks else 'Shown without a model'}: {stand_in}."
 
 
 def model_of(arm: Arm, manifest: Mapping[str, Any]) -> str:

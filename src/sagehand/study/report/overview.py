@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from sagehand.stats import holm
 from sagehand.study.report.cells import Cell, Gain, Number, P, Share, Spread
 from sagehand.study.report.comparison import Comparison
-from sagehand.study.report.load import BASELINES, TRAINED, Study, accuracy, lacks, top_1, without_top_1
+from sagehand.study.report.load import BASELINES, TRAINED, Study, accuracy, lacks, top_1, unasked, without_top_1
 from sagehand.study.report.paired import EACH_ITEM, gain_of, share_of, two
 from sagehand.study.report.parts import Counterpart, Grid, Table
 from sagehand.study.run.plan import Arm
@@ -68,7 +68,7 @@ def main_table(study: Study) -> Counterpart:
         "",
         "All arms",
         table=Table(header, tuple(rows)) if rows else None,
-        missing="" if rows else "No arm of this run answered queries.",
+        missing="" if rows else unasked(study),
         notes=tuple(notes),
     )
 
@@ -105,10 +105,12 @@ def _best(study: Study, task: str, name: str, title: str) -> Counterpart:
     best = max(scored, key=lambda pair: pair[0])[1]
     found = [pair for arm in study.asked if arm is not best and (pair := two(study, best, arm, task)) is not None]
     if not found:
-        return Counterpart(name, "", title, missing="No other arm answered the same items.")
+        return Counterpart(name, "", title, missing="No other arm answered the same items under the same protocol.")
     abstain = [
         a.name for a in study.asked if (a.risk is not None or a.domain) and a.name in {c.second.name for c in found}
     ]
+    protocol = study.plan.protocol_of(best)
+    apart = [a.name for a in study.asked if study.plan.protocol_of(a) != protocol]
     return Counterpart(
         name,
         "",
@@ -120,6 +122,7 @@ def _best(study: Study, task: str, name: str, title: str) -> Counterpart:
             EACH_ITEM
             + f" Holm: adjusted for the {len(found)} comparison{'' if len(found) == 1 else 's'} of this table.",
             *((_ABSTAINS.format(names=", ".join(abstain)),) if abstain and task == "next_action" else ()),
+            *((f"Of another protocol than {protocol}, so not paired with it: {', '.join(apart)}.",) if apart else ()),
         ),
     )
 
@@ -255,7 +258,7 @@ def confusion(study: Study) -> Counterpart:
     """What the main arm answered to which true next action."""
     main = study.main
     if main is None:
-        return Counterpart("confusion", "", "Next action: truth against answer", missing="No arm answered queries.")
+        return Counterpart("confusion", "", "Next action: truth against answer", missing=unasked(study))
     counts: Counter[tuple[str, str]] = Counter()
     for record in study.of(main):
         truth = record.truth.get("next_action")

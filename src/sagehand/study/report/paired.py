@@ -34,7 +34,7 @@ EACH_ITEM = (
 
 
 def two(study: Study, first: Arm, second: Arm, task: str = "next_action") -> Comparison | None:
-    """Compare two arms; None where they share no item, or one of them cannot have the task right.
+    """Compare two arms; None where they share no item or no protocol, or one cannot have the task right.
 
     Args:
         study: The run.
@@ -49,6 +49,8 @@ def two(study: Study, first: Arm, second: Arm, task: str = "next_action") -> Com
 
 
 def _compared(study: Study, first: Arm, second: Arm, task: str) -> Comparison | None:
+    if study.plan.protocol_of(first) != study.plan.protocol_of(second):
+        return None
     if task in ("top1", "device") and (top_1(study, first) is None or top_1(study, second) is None):
         return None
     sides = [ArmRecords(a.name, a.name, tuple(study.of(a)), study.plan.protocol_of(a), a.risk) for a in (first, second)]

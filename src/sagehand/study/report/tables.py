@@ -9,7 +9,7 @@ from sagehand.study.metrics import latency
 from sagehand.study.report.cells import Cell, P, Seconds, Share, words_of
 from sagehand.study.report.comparison import Comparison
 from sagehand.study.report.crops import crop_table
-from sagehand.study.report.load import Study, lacks, model_of, without_top_1
+from sagehand.study.report.load import Study, lacks, model_of, shown_instead, without_top_1
 from sagehand.study.report.paired import (
     EACH_ITEM,
     PAIRED_HEADER,
@@ -43,6 +43,10 @@ def _retrieval(study: Study) -> Counterpart:
     """Table 2: top-1 of the guided search against the most similar picture; without a model, of the judge."""
     found = against(study, ("guided", "guided-always", "perceptual"), ("nearest", "single-rag"), "top1")
     judged = {a.name for a in study.by_method("perceptual")}
+    single = {a.name for a in study.by_method("single-rag")}
+    held = {"the case of single-rag" if p.first.name in single else "the nearest picture" for p in found
+            if p.second.name in judged}  # fmt: skip
+    similar = " and ".join(sorted(held, reverse=True))
     header = (
         "method",
         "against",
@@ -74,8 +78,8 @@ def _retrieval(study: Study) -> Counterpart:
         "Top-1 retrieval: by search against by similarity",
         table=Table(header, rows) if rows else None,
         missing="" if study.by_method("guided") else lacks("guided") if rows else _no_search(study),
-        stand_in="Shown without a model: picture, context and depth weighed by the perceptual judge against the nearest picture."
-        if any(p.second.name in judged for p in found)
+        stand_in=shown_instead(study, f"picture, context and depth weighed by the perceptual judge against {similar}")
+        if similar
         else "",
         notes=(
             "Top-1: the case that was leant on shows the query's device and step. Both cut and embed the pictures alike.",
@@ -170,9 +174,7 @@ def _guided_action(study: Study) -> Counterpart:
         table=Table(PAIRED_HEADER, paired_rows(found)) if found else None,
         beside=(beside("guided against single", _verdict(with_model)),),
         missing="" if with_model else lacks("single-rag", "guided"),
-        stand_in=(
-            "Shown without a model: the nearest picture's labels against the perceptual judge." if without else ""
-        ),
+        stand_in=(shown_instead(study, "the nearest picture's labels against the perceptual judge") if without else ""),
         notes=(EACH_ITEM,) if found else (),
     )
 

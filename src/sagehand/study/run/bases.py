@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
@@ -19,7 +19,7 @@ from typing import Any
 from sagehand.action.decision import Known
 from sagehand.cases import CaseBase, CaseDraft, DepthUnit, crop_and_embed, parse_row
 from sagehand.embed import Embedder
-from sagehand.errors import CaseConflict, InputError, JudgeError, NotACaseBase, SagehandError
+from sagehand.errors import CaseConflict, InputError, JudgeError, NeedsVlm, NotACaseBase, SagehandError, SettingsError
 from sagehand.judge.calibration import RECIPE
 from sagehand.judge.leaveout import LeaveOut
 from sagehand.judge.perceptual import PerceptualJudge
@@ -31,10 +31,14 @@ from sagehand.recall.crop_trace import CropResult
 from sagehand.study.dataset.sample import Sample
 from sagehand.study.run.units import Unit
 
-__all__ = ["Builder"]
+__all__ = ["BaseNotBuilt", "Builder"]
 
 _FORMAT = 1  # of the recipe below: another number, another name
 _BATCH = 32  # cases written in one transaction
+
+
+class BaseNotBuilt(InputError):
+    """A case base lacks pictures: they cannot be used, or the model that crops gave no answer for them."""
 
 
 @dataclass(frozen=True)
@@ -70,8 +74,8 @@ class Builder:
         of known devices certify nothing about new ones, so the cases' own answers, with their devices left out, stay.
 
         Raises:
-            InputError: Pictures of the base cannot be used, or the model that crops gave no answer for them; the others are
-                kept for the next try.
+            BaseNotBuilt: Pictures of the base cannot be used, or the model that crops gave no answer for them; the others are
+                kept for the next try with the same pictures.
         """
         path = self.folder / f"{self._key(unit)}.cases"
         if not path.exists():
@@ -93,6 +97,7 @@ class Builder:
             "format": _FORMAT,
             "recipe": RECIPE,
             "data": unit.data.digest,
+            "pictures": unit.data.pictures,
             "cases": sorted(s.key for s in unit.train),
             "crop": arm.crop,
             "embedder": self.embedder.identity.to_dict(),
@@ -127,6 +132,8 @@ class Builder:
         def draft(sample: Sample) -> CaseDraft | SagehandError:
             try:
                 return self._case(sample, cut, depth=unit.arm.depth)
+            except (NeedsVlm, SettingsError):
+                raise  # of no use to any picture
             except (InputError, JudgeError) as error:
                 return error
 
@@ -142,11 +149,7 @@ class Builder:
                 if self.on_progress:
                     self.on_progress(done, len(unit.train))
         if failed:
-            raise InputError(
-                f"the case base of {unit.name}: {len(failed)} of {len(unit.train)} pictures cannot be used; "
-                f"the first: {failed[0]}",
-                hint="mend them and run again: the others are kept",
-            ) from failed[0]
+            raise _not_built(unit, failed) from failed[0]
 
     def _case(self, sample: Sample, cut: Cropper | None, *, depth: bool) -> CaseDraft:
         row = dict(sample.row)
@@ -204,6 +207,23 @@ class Builder:
             on_refused=note,
             on_failed=note,
         )
+
+
+def _not_built(unit: Unit, failed: Sequence[SagehandError]) -> BaseNotBuilt:
+    by_model = [error for error in failed if isinstance(error, JudgeError)]
+    count = f"{len(failed)} of {len(unit.train)} pictures"
+    if len(by_model) == len(failed):
+        return BaseNotBuilt(
+            f"the case base of {unit.name}: the model that crops failed on {count}; the first: {failed[0]}",
+            hint="run again: it is asked again about these, the others are kept",
+        )
+    share = f" (the model that crops failed on {len(by_model)} of them)" if by_model else ""
+    again = "; running again asks the model again" if by_model else ""
+    first = next(error for error in failed if not isinstance(error, JudgeError))
+    return BaseNotBuilt(
+        f"the case base of {unit.name}: {count} cannot be used{share}; the first: {first}",
+        hint=f"mend them and run again{again}",
+    )
 
 
 def _leave_out(unit: Unit) -> LeaveOut:

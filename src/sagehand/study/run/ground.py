@@ -51,6 +51,7 @@ class Ground:
 
     Attributes:
         settings: The settings.
+        note: As given.
     """
 
     def __init__(
@@ -62,7 +63,7 @@ class Ground:
         jobs: int,
         note: Callable[[str], None],
     ) -> None:
-        self._plan, self._vlm, self._jobs, self._note = plan, vlm, jobs, note
+        self._plan, self._vlm, self._jobs, self.note = plan, vlm, jobs, note
         self._given = data if isinstance(data, StudyData) else None
         folder = plan.data if data is None else str(data.folder) if isinstance(data, StudyData) else str(data)
         if not folder:
@@ -106,7 +107,7 @@ class Ground:
 
         packaged = ActionLibrary.load(cell_folder() / "actions.yaml")
         if _unknown(data, packaged):
-            self._note(f"{data.folder}: has no actions.yaml, so nothing is ruled out")
+            self.note(f"{data.folder}: has no actions.yaml, so nothing is ruled out")
             return None
         return packaged
 
@@ -118,9 +119,9 @@ class Ground:
         """
         for data in {id(d): d for d in map(self.data, seeds)}.values():
             for name, reason in data.problems[:5]:
-                self._note(f"{data.folder}: {name}: left out: {reason}")
+                self.note(f"{data.folder}: {name}: left out: {reason}")
             if len(data.problems) > 5:
-                self._note(f"{data.folder}: {len(data.problems)} rows were left out in all")
+                self.note(f"{data.folder}: {len(data.problems)} rows were left out in all")
             if self.library is not None and (wrong := _unknown(data, self.library)):
                 key, error = wrong[0]
                 raise InputError(
@@ -175,7 +176,7 @@ class Ground:
         """The model that an arm asks, opened; None where it asks none."""
         if self.model_name(arm) is None:
             if arm.crop in TURNS:
-                self._note(f"no model was named: the perceptual judge makes the moves of the crop {arm.crop!r}")
+                self.note(f"no model was named: the perceptual judge makes the moves of the crop {arm.crop!r}")
             return None
         if not callable(self._vlm):
             return self._vlm
@@ -214,7 +215,7 @@ class Ground:
             limits=Limits(max_pixels=self.settings.max_pixels),
             workers=self._jobs,
             on_progress=on_progress,
-            on_note=self._note,
+            on_note=self.note,
         ).open(unit)
 
     def _judge(self, vlm: Vlm) -> Judge:

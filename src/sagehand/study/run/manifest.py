@@ -36,6 +36,7 @@ __all__ = [
     "arm_facts",
     "merged",
     "old_facts",
+    "other_pictures",
     "plain_settings",
     "refuse_other",
     "source_digest",
@@ -205,8 +206,13 @@ def refuse_other(
     different = []
     for seed, now in data.items():
         was = doc.get("data", {}).get(str(seed))
-        if was is not None and was["digest"] != now.digest:
-            different.append(f"the pictures of seed {seed} ({was['samples']} then, {len(now.samples)} now)")
+        if was is None:
+            continue
+        older = "pictures" not in was  # its digest stood for the pictures' sizes, too
+        if was["samples"] != len(now.samples) or (not older and was["digest"] != now.digest):
+            different.append(
+                f"the labels of seed {seed} changed ({was['samples']} pictures then, {len(now.samples)} now)"
+            )
     for name, facts in arms.items():
         was = doc.get("arms", {}).get(name)
         if was is not None:
@@ -221,6 +227,22 @@ def refuse_other(
             f"{folder}: holds a run of another plan: {'; '.join(different[:3])}{more}",
             hint="name another folder with --out, or give changed arms other names",
         )
+
+
+def other_pictures(doc: Mapping[str, Any], data: Mapping[int, StudyData]) -> list[str]:
+    """What to say of pictures that are not those of an earlier session, a line a seed; they bind nobody.
+
+    Args:
+        doc: The manifest of the earlier sessions.
+        data: Seed → its pictures now.
+    """
+    last = next((s["started"] for s in reversed(doc.get("sessions", [])) if s.get("started")), "the last session")
+    told = doc.get("data", {})
+    return [
+        f"pictures of seed {seed} changed since {last}; answers given before stay"
+        for seed, now in data.items()
+        if told.get(str(seed), {}).get("pictures", now.pictures) != now.pictures
+    ]
 
 
 def merged(plan: Plan, there: Run | None, held: Collection[str]) -> Plan:
@@ -259,6 +281,7 @@ def _data_doc(data: StudyData) -> dict[str, Any]:
     return {
         "folder": str(data.folder),
         "digest": data.digest,
+        "pictures": data.pictures,
         "samples": len(data.samples),
         "devices": len({(s.family, s.device) for s in data.samples}),
         "problems": [list(problem) for problem in data.problems],

@@ -132,6 +132,8 @@ class _Reading:
             message = error["msg"][:1].lower() + error["msg"][1:]
         if field == "name" and error["type"] == "string_pattern_mismatch":
             message = "valid: letters, digits and . _ + - , a letter or digit first"
+        if error["type"] == "tuple_type":
+            message = "valid: a list, as in [0, 1]"
         if error["type"] == "string_type" and isinstance(value, bool | int | float):
             hint = hint or f"quote it: {field}: '…'"
         self._fail((*at, field), f"{what}: {field} is {_shown(value)}; {message}", hint)

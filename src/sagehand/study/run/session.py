@@ -13,8 +13,9 @@ from sagehand.study.dataset.sample import Sample
 from sagehand.study.methods.base import Bench, Method
 from sagehand.study.methods.registry import make_method
 from sagehand.study.run.answering import answer_all
+from sagehand.study.run.bases import BaseNotBuilt
 from sagehand.study.run.ground import Ground
-from sagehand.study.run.manifest import Manifest, merged, old_facts, refuse_other, write_plan
+from sagehand.study.run.manifest import Manifest, merged, old_facts, other_pictures, refuse_other, write_plan
 from sagehand.study.run.plan import TRAINED, Arm, Plan
 from sagehand.study.run.store import PLAN, RunFiles, read_run
 from sagehand.study.run.units import Unit, Units
@@ -77,6 +78,8 @@ class Session:
         if "{seed}" not in self._ground.data_folder:  # all seeds share the pictures, those of earlier sessions too
             data |= {int(seed): self._ground.data(int(seed)) for seed in doc["data"]}
         refuse_other(self._out, doc, {**old_facts(self._plan, doc), **facts}, data)
+        for line in other_pictures(doc, data):
+            self._ground.note(line)
         plan = merged(self._plan, there, held).model_copy(update={"data": self._ground.data_folder})
         write_plan(self._out, plan)
         self._manifest = Manifest(self._out, doc, plan)
@@ -92,20 +95,41 @@ class Session:
     def units(self, arms: Sequence[Arm], seeds: Sequence[int]) -> list[Unit]:
         """What is to be asked, arm by arm."""
         units = Units(self._plan, self._ground.data)
-        return [unit for arm in arms for seed in seeds for unit in units.of(arm, seed)]
+        found = [unit for arm in arms for seed in seeds for unit in units.of(arm, seed)]
+        for unit in found:
+            # of new devices the base's own answers certify, of folds nothing is kept apart
+            if unit.arm.risk is not None and not unit.certify and unit.protocol in ("held-out", "paper"):
+                self._ground.note(
+                    f"arm {unit.arm.name!r}: nothing is kept apart to certify its risk {unit.arm.risk:g}, so nothing can be "
+                    "certified outside the base's own answers; add `certify: 8` to the plan, with more pictures a step"
+                )
+        return found
 
     def ask(self, units: Sequence[Unit], asked: Mapping[str, Any], retry_failed: bool) -> str:
-        """Ask all items without a record; "done", or "interrupted" by Ctrl-C."""
+        """Ask all items without a record; "done", "interrupted" by Ctrl-C, or "failed": items of some units are missing.
+
+        Raises:
+            BaseNotBuilt: No case base could be built, and no item of the units has a record.
+        """
         missing = [(unit, self._missing(unit, retry_failed)) for unit in units]
         done, total = sum(len(u.asked) - len(m) for u, m in missing), sum(len(u.asked) for u in units)
         self._manifest.begin(asked)
         state = "failed"
+        failed: list[BaseNotBuilt] = []
         try:
             for unit, items in missing:
-                if items:
+                if not items:
+                    continue
+                try:
                     self._unit(unit, items, done, total)
+                except BaseNotBuilt as error:  # other units need not wait for it
+                    failed.append(error)
+                    self._ground.note(f"{error}; {len(items)} items are skipped")
+                else:
                     done += len(items)
-            state = "done"
+            if failed and not any(key in self._files.latest for unit in units for key in unit.keys):
+                raise failed[0]
+            state = "failed" if failed else "done"
         except KeyboardInterrupt:
             state = "interrupted"
         finally:
