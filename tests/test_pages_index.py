@@ -126,5 +126,6 @@ def test_public_names() -> None:
         "decision_page",
         "index_page",
         "render",
+        "study_page",
     }
     assert all(hasattr(sagehand.pages, name) for name in sagehand.pages.__all__)
