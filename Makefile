@@ -2,7 +2,7 @@
 #   make demo              a decision from the packaged pictures, with its evidence and its page
 #   make test              light: no torch, no GL; what is skipped is listed
 #   make test EXTRAS=all   everything, as CI runs it
-#   make study             the data set, the methods that need no model, and the report (about half an hour on 2 cores)
+#   make study             the data set, the methods that need no model, and the report (about ten minutes on 2 cores)
 VENV ?= .venv
 PYTHON ?= python3
 EXTRAS ?=

@@ -12,6 +12,7 @@ from PIL import Image
 
 from sagehand.study.dataset.sample import Sample, StudyData
 from sagehand.study.methods.base import Answer
+from sagehand.study.report.load import Study
 from sagehand.study.run.plan import Arm, Plan
 from sagehand.study.run.record import Record, record_of
 
@@ -146,3 +147,10 @@ def run_folder(
     }  # fmt: skip
     (folder / "manifest.json").write_text(json.dumps(manifest))
     return folder
+
+
+def study_of(folder: Path, arms: dict[str, tuple[str, float, float, dict[str, Any]]]) -> Study:
+    """A run of two seeds with these arms, as a report sees it; its pictures are made in ``folder``."""
+    data = pictures(folder)
+    plan = plan_of(arms, (0, 1), str(data.folder))
+    return Study("run", plan, {}, list(answers(data, plan, arms)), {None: data})

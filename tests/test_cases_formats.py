@@ -604,7 +604,10 @@ def test_any_document_gives_rows_and_problems(tmp_path_factory: pytest.TempPathF
     (folder / "annotations.json").write_text(json.dumps(doc))
     for format_ in ("coco", "labelme"):
         with contextlib.suppress(InputError):
-            read_table(folder, format_)  # type: ignore[arg-type]
+            table = read_table(folder, format_)  # type: ignore[arg-type]
+            assert table.format == format_
+            assert all(row.file_name for row in table.rows)
+            assert all(problem.reason for problem in table.problems)
 
 
 @pytest.mark.parametrize("format_", ["coco", "labelme"])

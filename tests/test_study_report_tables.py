@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from report_runs import ACTIONS, OFFLINE, WITH_MODEL, answers, pictures, plan_of
+from report_runs import ACTIONS, OFFLINE, WITH_MODEL, study_of
 from sagehand.study.report.about import warnings_of
 from sagehand.study.report.abstention import abstention, certified
 from sagehand.study.report.cells import Gain, Percent, Seconds, Share
@@ -27,17 +27,12 @@ pytest.importorskip("statsmodels", reason="the report's tests need the extra `st
 
 @pytest.fixture(scope="module")
 def offline(tmp_path_factory: pytest.TempPathFactory) -> Study:
-    data = pictures(tmp_path_factory.mktemp("run") / "pics")
-    plan = plan_of(OFFLINE, (0, 1), str(data.folder))
-    return Study("run", plan, {}, list(answers(data, plan, OFFLINE)), {None: data})
+    return study_of(tmp_path_factory.mktemp("run") / "pics", OFFLINE)
 
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Study:
-    data = pictures(tmp_path_factory.mktemp("run") / "pics")
-    arms = OFFLINE | WITH_MODEL
-    plan = plan_of(arms, (0, 1), str(data.folder))
-    return Study("run", plan, {}, list(answers(data, plan, arms)), {None: data})
+    return study_of(tmp_path_factory.mktemp("run") / "pics", OFFLINE | WITH_MODEL)
 
 
 def record(arm: str, item: str, right: bool, *, step: bool | None = None, **more: Any) -> Record:

@@ -123,7 +123,8 @@ class CameraSource:
                         f"camera {self.name!r} {what}",
                         hint="check its cable; what was taken is kept, run the same again to go on",
                     )
-            assert self._latest is not None
+            if self._latest is None:  # both waits ended with a picture
+                raise RuntimeError("a camera that gave a picture holds none")
             stamp, pixels = self._latest
         return Frame(lambda: self._shot(pixels), asked=asked, where=f"camera {self.name}", stamp=stamp)
 

@@ -76,12 +76,11 @@ class Recording:
     def _begin(self, session: Session | None) -> None:
         lines = [doc for _, doc in self._lines.lines()]
         self.resumed = bool(lines)
-        if not lines and session is None:
+        if session is None and not lines:
             self._lines.close(remove=True)
             raise InputError(f"{self.folder}: no recording is open in it", hint="begin one with --family and --device")
         self._others = self._rows_of_others({str(doc["picture"]["file_name"]) for doc in lines if "picture" in doc})
-        if not lines:
-            assert session is not None
+        if not lines and session is not None:
             # by what its files are called: two devices (of two families, or "x/1" and "x_1") must not share one picture
             called = _file_stem(session.device)
             runs = [r.get("run") for r in self._others if _file_stem(str(r.get("device"))) == called]

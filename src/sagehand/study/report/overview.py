@@ -9,7 +9,7 @@ from sagehand.stats import holm
 from sagehand.study.report.cells import Cell, Gain, Number, P, Share, Spread
 from sagehand.study.report.comparison import Comparison
 from sagehand.study.report.load import BASELINES, TRAINED, Study, accuracy, lacks, top_1, unasked, without_top_1
-from sagehand.study.report.paired import EACH_ITEM, gain_of, share_of, two
+from sagehand.study.report.paired import EACH_ITEM, gain_of, measured, share_of, two
 from sagehand.study.report.parts import Counterpart, Grid, Table
 from sagehand.study.run.plan import Arm
 
@@ -145,21 +145,7 @@ _BEST_HEADER = (
 def _with_holm(found: Sequence[Comparison]) -> tuple[tuple[Cell, ...], ...]:
     by_item = holm([c.mcnemar.p_value for c in found])
     by_step = holm([c.difference.p_value for c in found])
-    return tuple(
-        (
-            c.second.name,
-            c.n,
-            share_of(c, 0),
-            share_of(c, 1),
-            gain_of(c),
-            c.mcnemar.only_first,
-            c.mcnemar.only_second,
-            P(c.mcnemar.p_value),
-            P(item),
-            P(step),
-        )
-        for c, item, step in zip(found, by_item, by_step, strict=True)
-    )
+    return tuple((*measured(c), P(item), P(step)) for c, item, step in zip(found, by_item, by_step, strict=True))
 
 
 _ABLATED: dict[str, tuple[str, ...]] = {

@@ -11,7 +11,17 @@ from sagehand.study.report.load import Study, top_1
 from sagehand.study.report.refs import ArmRecords
 from sagehand.study.run.plan import Arm
 
-__all__ = ["EACH_ITEM", "PAIRED_HEADER", "against", "gain_of", "paired_rows", "relative_of", "share_of", "two"]
+__all__ = [
+    "EACH_ITEM",
+    "PAIRED_HEADER",
+    "against",
+    "gain_of",
+    "measured",
+    "paired_rows",
+    "relative_of",
+    "share_of",
+    "two",
+]
 
 PAIRED_HEADER = (
     "first",
@@ -97,18 +107,18 @@ def relative_of(found: Comparison) -> Percent | None:
 
 def paired_rows(found: Sequence[Comparison]) -> tuple[tuple[Cell, ...], ...]:
     """Rows under :data:`PAIRED_HEADER`."""
-    return tuple(
-        (
-            c.first.name,
-            c.second.name,
-            c.n,
-            share_of(c, 0),
-            share_of(c, 1),
-            gain_of(c),
-            c.mcnemar.only_first,
-            c.mcnemar.only_second,
-            P(c.mcnemar.p_value),
-            P(c.difference.p_value),
-        )
-        for c in found
+    return tuple((c.first.name, *measured(c), P(c.difference.p_value)) for c in found)
+
+
+def measured(c: Comparison) -> tuple[Cell, ...]:
+    """What a row says of the second arm: name, items, both shares, gain, who alone is right, McNemar's p."""
+    return (
+        c.second.name,
+        c.n,
+        share_of(c, 0),
+        share_of(c, 1),
+        gain_of(c),
+        c.mcnemar.only_first,
+        c.mcnemar.only_second,
+        P(c.mcnemar.p_value),
     )
