@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from sagehand.study.cell.ewaste import ewaste_actions
 from sagehand.study.cell.render import CellRenderer
 from sagehand.study.dataset.folder import header_of
 from sagehand.study.dataset.journal import NAME, Entry, Journal
-from sagehand.study.dataset.render import RenderReport, render_study
+from sagehand.study.dataset.render import RenderReport, _uninterrupted, render_study
 from sagehand.study.dataset.sample import StudyData
 
 VIEWS: list[View] = demo_views()[10:16]
@@ -238,6 +239,32 @@ def test_ctrl_c_is_told_once_and_keeps_what_was_made(
     report = rendered(folder)
     assert report.kept >= after
     assert (report.made + report.kept, report.digest) == (6, unbroken[1].digest)
+
+
+def test_ctrl_c_that_another_thread_gets_waits_until_a_process_has_started() -> None:
+    done: list[str] = []
+    ready, go = threading.Event(), threading.Event()
+
+    def driver() -> None:  # as a GL driver's thread: SIGINT is not masked in it
+        ready.set()
+        go.wait(10)
+
+    thread = threading.Thread(target=driver)
+    thread.start()
+    ready.wait(10)
+
+    def start() -> None:
+        with _uninterrupted():
+            signal.pthread_kill(thread.ident or 0, signal.SIGINT)
+            go.set()
+            thread.join()
+            done.append("started")
+
+    with pytest.raises(KeyboardInterrupt):
+        start()
+    assert done == ["started"]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
 
 
 def _children(pid: int) -> list[int]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import os
 import signal
+import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -206,12 +207,25 @@ def _side_by_side(
 
 @contextmanager
 def _uninterrupted() -> Iterator[None]:
-    """Hold Ctrl-C back: a process that is started meanwhile never gets it, for it is the parent's to handle."""
+    """Hold Ctrl-C back: a process that is started meanwhile never gets it, for it is the parent's to handle.
+
+    The mask is for the new process, which inherits it. For this one it is not enough: the kernel may hand the signal to
+    another thread (a driver's), and Python would then interrupt the main one half-way through starting that process.
+    """
+    held: list[int] = []
+    handler = signal.getsignal(signal.SIGINT)
+    ours = threading.current_thread() is threading.main_thread() and callable(handler)
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    if ours:
+        signal.signal(signal.SIGINT, lambda number, _: held.append(number))
     try:
         yield
     finally:
+        if ours:
+            signal.signal(signal.SIGINT, handler)
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        if held:
+            signal.raise_signal(signal.SIGINT)
 
 
 _RENDERER: list[CellRenderer] = []
@@ -221,7 +235,6 @@ _RENDERER: list[CellRenderer] = []
 def _begin(size: tuple[int, int], threads: int) -> None:
     """Set up a rendering process; without its parent there is nothing for it to do."""
     import multiprocessing
-    import threading
 
     parent = multiprocessing.parent_process()
     if parent is not None:
