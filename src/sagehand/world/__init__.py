@@ -1,0 +1,1 @@
+"""Where a grasp is tried: objects, the robot, an analytic simulator, physics, and pictures of it."""
