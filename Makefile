@@ -10,12 +10,12 @@ PY := $(VENV)/bin/python
 PIP := $(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
 comma := ,
-ALL_EXTRAS := dev,oracles,render,study,bag,bench,heic,export,torch,vlm,finetune,llamacpp
+ALL_EXTRAS := dev,oracles,render,study,bag,bench,heic,export,torch,vlm,world,viser,video,finetune,llamacpp
 ifeq ($(EXTRAS),all)
 TEST_EXTRAS := $(ALL_EXTRAS)
 PYTEST_ARGS ?= -n auto --dist loadgroup
 else
-TEST_EXTRAS := dev,vlm$(if $(EXTRAS),$(comma)$(EXTRAS))
+TEST_EXTRAS := dev,vlm,world$(if $(EXTRAS),$(comma)$(EXTRAS))
 PYTEST_ARGS ?= -n auto -m "not slow"
 endif
 
@@ -51,15 +51,17 @@ $(PY):
 	@mkdir -p .make && touch $@
 
 .make/bench: $(PY) pyproject.toml constraints.txt
-	$(PIP) -e '.[bench,vlm]'
+	$(PIP) -e '.[bench,vlm,world]'
+	$(PIP) --no-deps dm-robotics-panda
 	@mkdir -p .make && touch $@
 
 .make/study: $(PY) pyproject.toml constraints.txt
 	$(PIP) -e '.[render,study,torch]'
 	@mkdir -p .make && touch $@
 
-# xgrammar without its dependencies: triton is a gigabyte that a CPU has no use for
+# without their dependencies: xgrammar's triton is a gigabyte that a CPU has no use for; of the Panda only its files are used
 .make/test-%: $(PY) pyproject.toml constraints.txt
 	$(PIP) -e '.[$(TEST_EXTRAS)]'
+	$(PIP) --no-deps dm-robotics-panda
 	$(if $(filter all,$(EXTRAS)),$(PIP) --no-deps xgrammar apache-tvm-ffi)
 	@mkdir -p .make && touch $@

@@ -27,6 +27,7 @@ SCRIPTS: dict[str, tuple[list[str], list[str]]] = {
     "kill9": (["--cycles", "100"], ["--cycles", "2"]),
     "guided": ([], ["--rounds", "1", "--time-scale", "0", "--steps", "1"]),
     "faults": ([], ["--decisions", "5", "--no-alone"]),
+    "world_ik": ([], ["--poses", "30", "--every", "60"]),
 }
 """Script → its arguments, and those of ``--quick``."""
 

@@ -1,0 +1,156 @@
+"""Grasps tried in MuJoCo: the executor, its trials, and scenes that come to rest."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Self
+
+import numpy as np
+
+from sagehand.errors import InputError
+from sagehand.world.approach import Approach
+from sagehand.world.executor import Attempt, Observation, Put, PutCommand, Truth
+from sagehand.world.failures import Failure
+from sagehand.world.frames import Pose
+from sagehand.world.grasp import GraspCommand
+from sagehand.world.noise import ExecutionNoise, Motion
+from sagehand.world.physics.attempt import Try, seconds_ahead
+from sagehand.world.physics.control import Cell, Watch
+from sagehand.world.physics.put import put_down
+from sagehand.world.physics.reach import plan_reach
+from sagehand.world.physics.setup import physics_model
+from sagehand.world.robot.description import Robot, load_robot
+from sagehand.world.robot.kinematics import Kinematics
+from sagehand.world.scene import Scene
+
+__all__ = ["LIMIT_S", "PhysicsExecutor", "PhysicsTrial", "settle"]
+
+LIMIT_S = 60.0
+"""A grasp that would take longer is not begun [s]."""
+
+
+class PhysicsExecutor:
+    """Tries grasps in MuJoCo."""
+
+    def __init__(self, robot: Robot | str | None = None, watch: Watch | None = None) -> None:
+        """Take a robot or the name of one.
+
+        Args:
+            robot: Default: the Panda.
+            watch: Called as ``watch(data, model, time)`` thirty times in a second of the simulation, for pictures.
+        """
+        self.robot = robot if isinstance(robot, Robot) else load_robot(robot or "panda")
+        self.kinematics = Kinematics(self.robot)
+        self.watch = watch
+
+    @property
+    def name(self) -> str:
+        """It is "physics"."""
+        return "physics"
+
+    def start(self, scene: Scene, noise: ExecutionNoise | None = None) -> PhysicsTrial:
+        """Begin a trial in a scene whose objects are at rest (see :func:`settle`).
+
+        Raises:
+            MissingExtra: MuJoCo or the robot's model is not installed.
+        """
+        return PhysicsTrial(scene, self.kinematics, noise, self.watch)
+
+
+class PhysicsTrial:
+    """One scene, in which grasps are tried one after the other."""
+
+    def __init__(
+        self, scene: Scene, kinematics: Kinematics, noise: ExecutionNoise | None = None, watch: Watch | None = None
+    ) -> None:
+        """Begin with the arm at home."""
+        self.kinematics = kinematics
+        self.cell = Cell(physics_model(scene, kinematics.robot), scene, watch)
+        self._scene, self._noise = scene, noise
+        self._held: str | None = None
+        self._in_tcp: Pose | None = None
+
+    @property
+    def scene(self) -> Scene:
+        """How things are now."""
+        return self._scene.with_objects(o.at(self.cell.T_world(o.name)) for o in self._scene.objects)
+
+    @property
+    def held(self) -> str | None:
+        """Name of what is in the hand."""
+        return self._held
+
+    def close(self) -> None:
+        """Free what it holds: nothing that lives on without it."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def grasp(self, command: GraspCommand) -> Attempt:
+        """Carry out a grasp.
+
+        Raises:
+            InputError: Something is in the hand.
+            UnknownName: The scene has no such object.
+        """
+        if self._held is not None:
+            raise InputError(f"the {self._held} is in the hand", hint="put it down first")
+        scene, robot = self.scene, self.kinematics.robot
+        scene[command.target]
+        motion = self._motion()
+        aim = command.moved(command.T_world_grasp @ motion.T_grasp_actual)
+        force = min(command.force_n * motion.force_factor, robot.force_n[1])
+        opening = float(np.clip(command.width_m, *robot.width_m))
+        way = plan_reach(self.kinematics, scene, aim, opening)
+        if way.path is None:
+            return _never(way, Failure.UNREACHABLE, way.why, 0.0)
+        ahead = seconds_ahead(self.kinematics, way.path, command)
+        if ahead > LIMIT_S:
+            return _never(way, Failure.TIMEOUT, f"it would take {ahead:.0f} s, allowed are {LIMIT_S:.0f}", LIMIT_S)
+        attempt = Try(self.cell, self.kinematics, scene, aim, way, opening, force)
+        outcome = attempt.run()
+        self._held, self._in_tcp = attempt.held, attempt.in_tcp
+        return outcome
+
+    def put(self, command: PutCommand) -> Put:
+        """Put down what is in the hand.
+
+        Raises:
+            InputError: Nothing is in the hand.
+        """
+        if self._held is None or self._in_tcp is None:
+            raise InputError("nothing is in the hand", hint="grasp something first")
+        put, still_held = put_down(
+            self.cell, self.kinematics, self.scene, self._held, self._in_tcp, command, self._motion()
+        )
+        if not still_held:
+            self._held = self._in_tcp = None
+        return put
+
+    def _motion(self) -> Motion:
+        return self._noise.motion() if self._noise is not None else Motion(np.eye(4), 1.0)
+
+
+def settle(scene: Scene, robot: Robot | str | None = None, longest_s: float = 3.0) -> Scene:
+    """The scene with its objects where they come to rest, the arm at home.
+
+    Args:
+        scene: Objects near where they would rest; what stands in the air falls.
+        robot: Default: the Panda.
+        longest_s: What is not at rest after this time is taken as it is then [s].
+    """
+    which = robot if isinstance(robot, Robot) else load_robot(robot or "panda")
+    cell = Cell(physics_model(scene, which), scene)
+    cell.settle(longest_s)
+    return scene.with_objects(o.at(cell.T_world(o.name)) for o in scene.objects)
+
+
+def _never(way: Approach, failure: Failure, why: str, clock_s: float) -> Attempt:
+    """A grasp that was not begun."""
+    seen = Observation(False, way.ik.position_error_m, way.ik.rotation_error_rad, clock_s=clock_s)
+    return Attempt(seen, Truth(False, failure, why=why))

@@ -1,0 +1,1 @@
+"""The robot: a description file, kinematics, and the envelope that must not meet anything."""

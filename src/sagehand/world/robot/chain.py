@@ -1,0 +1,89 @@
+"""The arm as a chain of joints: poses of its links and of the TCP, and the Jacobian, for many joint angles at once.
+
+Modified Denavit–Hartenberg (Craig 2005, Introduction to Robotics, §3.4): ``T_i-1_i = Rx(α) · Tx(a) · Rz(q) · Tz(d)``.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sagehand.errors import InputError
+from sagehand.world.frames import axis_rotation, translation
+from sagehand.world.robot.description import Robot
+
+__all__ = ["Chain", "Links"]
+
+Array = NDArray[np.float64]
+
+
+class Links(NamedTuple):
+    """Where an arm's frames are.
+
+    Attributes:
+        frames: (N, n + 1, 4, 4) of the links 1 to n, then of the flange, in the world [m].
+        tcp: (N, 4, 4) of the TCP, in the world [m].
+    """
+
+    frames: Array
+    tcp: Array
+
+
+class Chain:
+    """An arm's forward kinematics, for N sets of joint angles at once."""
+
+    def __init__(self, robot: Robot) -> None:
+        """Settle what of the description does not depend on the joint angles."""
+        self.robot = robot
+        self.joints = len(robot.home)
+        fixed = np.array([axis_rotation("x", alpha) @ translation(x=a) for a, _, alpha in robot.dh])
+        fixed[:, :3, 3] += fixed[:, :3, 2] * robot.dh[:, 1, None]
+        flange_tcp = fixed[-1] @ robot.T_flange_tcp
+        self._flange, self._tcp = fixed[-1], flange_tcp
+        self._fixed = fixed[:-1]
+        self._cosine = self._fixed[:, :3, :2]  # a turn by q mixes the first two columns
+        self._sine = np.stack([self._fixed[:, :3, 1], -self._fixed[:, :3, 0]], axis=2)
+
+    def angles(self, q: ArrayLike) -> Array:
+        """Joint angles as an array (N, n); one set of (n,) becomes (1, n).
+
+        Raises:
+            InputError: They are not n a row, or not finite.
+        """
+        array = np.atleast_2d(np.asarray(q, dtype=np.float64))
+        if array.ndim != 2 or array.shape[1] != self.joints or not np.isfinite(array).all():
+            raise InputError(
+                f"joint angles of shape {np.shape(q)} do not fit {self.robot.name}",
+                hint=f"give {self.joints} finite numbers [rad]",
+            )
+        return array
+
+    def links(self, Q: Array) -> Links:
+        """Frames of all links for Q (N, n) [rad]."""
+        count = len(Q)
+        steps = np.empty((count, self.joints, 4, 4))
+        steps[:] = self._fixed
+        steps[:, :, :3, :2] = self._cosine * np.cos(Q)[:, :, None, None] + self._sine * np.sin(Q)[:, :, None, None]
+        frames = np.empty((count, self.joints + 1, 4, 4))
+        frames[:, 0] = steps[:, 0]
+        for joint in range(1, self.joints):
+            np.matmul(frames[:, joint - 1], steps[:, joint], out=frames[:, joint])
+        np.matmul(frames[:, -2], self._flange, out=frames[:, -1])
+        return Links(frames, frames[:, -2] @ self._tcp)
+
+    def forward(self, Q: Array) -> Array:
+        """(N, 4, 4) TCP poses in the world for Q (N, n) [rad]."""
+        return self.links(Q).tcp
+
+    def jacobian(self, links: Links) -> Array:
+        """(N, 6, n) geometric Jacobian at the TCP, world frame: rows 0–2 [m/rad], rows 3–5 [rad/rad]."""
+        axes = links.frames[:, :-1, :3, 2]
+        arms = links.tcp[:, None, :3, 3] - links.frames[:, :-1, :3, 3]
+        J = np.empty((len(axes), 6, self.joints))
+        J[:, 0] = axes[..., 1] * arms[..., 2] - axes[..., 2] * arms[..., 1]
+        J[:, 1] = axes[..., 2] * arms[..., 0] - axes[..., 0] * arms[..., 2]
+        J[:, 2] = axes[..., 0] * arms[..., 1] - axes[..., 1] * arms[..., 0]
+        J[:, 3:] = axes.transpose(0, 2, 1)
+        return J
