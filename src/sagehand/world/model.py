@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import logging
 import os
 from dataclasses import dataclass
 from functools import cache
@@ -27,6 +28,7 @@ from sagehand.world.scene import Placed, Scene
 
 __all__ = ["BARE_FRICTION", "WorldModel", "build_model", "mujoco_module", "set_pose"]
 
+_LOG = logging.getLogger(__name__)
 BARE_FRICTION = 0.001
 """Sliding friction of pads and table by themselves: the object's counts."""
 _GEOM = {
@@ -63,19 +65,21 @@ def mujoco_module() -> Any:
     """
     if importlib.util.find_spec("mujoco") is None:
         raise MissingExtra("physics", "world")
-    choose_gl()  # MuJoCo reads it when first imported, and physics may come before the first picture
     try:
-        return importlib.import_module("mujoco")
+        mj = importlib.import_module("mujoco")
     except Exception:  # what a missing driver raises differs by back end, down to AttributeError
         asked = os.environ.get("MUJOCO_GL")
         os.environ["MUJOCO_GL"] = "disable"
         try:
-            return importlib.import_module("mujoco")
+            mj = importlib.import_module("mujoco")
         finally:
             if asked is None:
                 del os.environ["MUJOCO_GL"]
             else:
                 os.environ["MUJOCO_GL"] = asked
+    if mj.get_mju_user_warning() is None:
+        mj.set_mju_user_warning(_LOG.info)  # else it writes a file into the folder that one happens to be in
+    return mj
 
 
 def build_model(scene: Scene, robot: Robot, *, detailed: bool = False, timestep: float = 0.002) -> WorldModel:
