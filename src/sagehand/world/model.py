@@ -65,6 +65,7 @@ def mujoco_module() -> Any:
     """
     if importlib.util.find_spec("mujoco") is None:
         raise MissingExtra("physics", "world")
+    choose_gl()  # whoever imports it first settles which driver later pictures use
     try:
         mj = importlib.import_module("mujoco")
     except Exception:  # what a missing driver raises differs by back end, down to AttributeError

@@ -6,10 +6,7 @@ screen). What the fixed-function renderer lacks is added afterwards by :mod:`~sa
 
 from __future__ import annotations
 
-import importlib.util
 import math
-import os
-import sys
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
@@ -17,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sagehand.errors import MissingExtra, SettingsError
+from sagehand.gl import draw, draw_owners, open_gl
 from sagehand.study.cell.materials import MATERIALS
 from sagehand.study.cell.parts import Part, rotation
 from sagehand.study.cell.scene import Scene
@@ -97,7 +94,7 @@ class CellRenderer:
             SettingsError: It is, but finds no GL driver.
         """
         self.width, self.height = width, height
-        self._mujoco, self._gl = _open_gl(width, height)
+        self._mujoco, self._gl = open_gl(width, height, what="rendering the cell", extra="render")
 
     def __enter__(self) -> CellRenderer:
         return self
@@ -128,27 +125,12 @@ class CellRenderer:
             camera.type, camera.fixedcamid = mj.mjtCamera.mjCAMERA_FIXED, 0
             mj.mjv_updateScene(model, data, mj.MjvOption(), mj.MjvPerturb(), camera, mj.mjtCatBit.mjCAT_ALL, drawn)
             context.readDepthMap = mj.mjtDepthMap.mjDEPTH_ZEROFAR  # keeps float32's precision where it matters
-            rgb = self._draw(drawn, context)
-            drawn.flags[mj.mjtRndFlag.mjRND_SHADOW] = False  # who owns a pixel does not hang on light
-            drawn.flags[mj.mjtRndFlag.mjRND_SEGMENT] = drawn.flags[mj.mjtRndFlag.mjRND_IDCOLOR] = True
-            raw = np.empty((self.height, self.width), dtype=np.float32)
-            ids = self._draw(drawn, context, raw)
-            owner = np.full(drawn.ngeom + 1, -1, dtype=np.int64)
-            for geom in drawn.geoms[: drawn.ngeom]:
-                if geom.segid >= 0:
-                    owner[geom.segid + 1] = geom.objid
+            size = (self.width, self.height)
+            rgb = draw(mj, drawn, context, size)
+            owner, raw = draw_owners(mj, drawn, context, size)
         finally:
             context.free()
-        number = ids[:, :, 0] + (ids[:, :, 1].astype(np.int64) << 8) + (ids[:, :, 2].astype(np.int64) << 16)
-        return self._frame(scene, rgb, raw[::-1], owner[number])
-
-    def _draw(self, drawn: Any, context: Any, depth: NDArray[np.float32] | None = None) -> NDArray[np.uint8]:
-        mj = self._mujoco
-        area = mj.MjrRect(0, 0, self.width, self.height)
-        rgb = np.empty((self.height, self.width, 3), dtype=np.uint8)
-        mj.mjr_render(area, drawn, context)
-        mj.mjr_readPixels(rgb, depth, area, context)
-        return rgb[::-1]  # GL's first row is the lowest
+        return self._frame(scene, rgb, raw, owner)
 
     def _frame(self, scene: Scene, rgb: NDArray[np.uint8], raw: NDArray[np.float32], owner: NDArray[np.int64]) -> Frame:
         depth = (NEAR * FAR / (NEAR + raw.astype(np.float64) * (FAR - NEAR))).astype(np.float32)
@@ -265,26 +247,3 @@ def _worn(part: Part, scene: Scene) -> bool:
 def _skin(material: str, worn: bool) -> str:
     """Name of a material in the model: what is worn is another material than the same plastic elsewhere."""
     return f"worn {material}" if worn else material
-
-
-def _open_gl(width: int, height: int) -> tuple[Any, Any]:
-    """MuJoCo and a GL context that is known to work; without a screen, EGL is asked for."""
-    if importlib.util.find_spec("mujoco") is None:
-        raise MissingExtra("rendering the cell", "render")
-    if sys.platform == "linux" and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
-        os.environ.setdefault("MUJOCO_GL", "egl")  # MuJoCo reads it when it is first imported
-    gl: Any = None
-    try:
-        import mujoco
-
-        gl = mujoco.GLContext(width, height)
-        gl.make_current()
-        mujoco.MjrContext(mujoco.MjSpec().compile(), mujoco.mjtFontScale.mjFONTSCALE_100).free()
-    except Exception as error:  # what a missing driver raises differs by back end, down to AttributeError
-        if gl is not None:
-            gl.free()
-        raise SettingsError(
-            f"MuJoCo cannot open a GL context with MUJOCO_GL={os.environ.get('MUJOCO_GL', '')!r}: {error}",
-            hint="set MUJOCO_GL=egl and install a driver (Debian: libegl1 libegl-mesa0 libgl1-mesa-dri libopengl0)",
-        ) from error
-    return mujoco, gl

@@ -1,0 +1,189 @@
+"""``sagehand world try``: one grasp of one object, and what became of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from sagehand.cli.common import AsJson, announce, emit, table
+from sagehand.cli.world_picture import RobotOption, size_of
+from sagehand.errors import InputError
+
+if TYPE_CHECKING:
+    from sagehand.world.executor import Executor
+    from sagehand.world.grasp import Grasp
+    from sagehand.world.noise import ExecutionNoise
+    from sagehand.world.robot.description import Robot
+    from sagehand.world.scene import Scene
+    from sagehand.world.tries import TryResult
+
+__all__ = ["register"]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the group."""
+    app.command("try")(try_)
+
+
+def try_(
+    target: Annotated[
+        str, typer.Argument(metavar="OBJECT", help="An object, object/instance or file; with --scene its name there.")
+    ],
+    grasp: Annotated[
+        str,
+        typer.Option(metavar="REGION|auto|FILE", help="A region (see `world show`), the first that suits, or *.json."),
+    ] = "auto",
+    scene: Annotated[
+        str | None, typer.Option(metavar="SCENE", help="Where it stands (see `world scenes`); by default alone.")
+    ] = None,
+    executor: Annotated[
+        str, typer.Option(metavar="NAME", help="analytic (statics, milliseconds) or physics (MuJoCo, half a second).")
+    ] = "analytic",
+    force: Annotated[
+        float | None, typer.Option(metavar="N", help="Of each finger; by default 1.5 times what the lift requires.")
+    ] = None,
+    width: Annotated[
+        float | None, typer.Option(metavar="MM", help="Opening before closing; by default the region's and 10 mm.")
+    ] = None,
+    yaw: Annotated[float, typer.Option(metavar="DEG", help="Turns the grasp about the object's z.")] = 0.0,
+    offset: Annotated[
+        str, typer.Option(metavar="X,Y,Z", help="Moves the grasp in the object's frame [mm], as in 0,5,-10.")
+    ] = "0,0,0",
+    noise: Annotated[
+        float, typer.Option(metavar="SCALE", help="Noise of the motion: 1 is 1 mm, 0.5 degrees, force 5 %.")
+    ] = 0.0,
+    seed: Annotated[
+        int | None, typer.Option(metavar="N", min=0, help="Draws pose and noise; without it the pose is the middle.")
+    ] = None,
+    animate: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A film of it, *.gif or *.mp4 (needs a GL driver).")
+    ] = None,
+    size: Annotated[str, typer.Option(metavar="WxH", help="Pixels of the film.")] = "480x360",
+    robot: RobotOption = "panda",
+    faithful: Annotated[
+        bool, typer.Option("--faithful", help="Judge by the paper's seven factors alone (analytic only).")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Try a grasp: approach, close, lift, hold, shake.
+
+    A failed grasp is a result: exit code 0. Printed are outcome, failure and why, the seven quality factors, what the
+    robot noticed, and the time it took. The grasp in the --json output can be edited and handed back with --grasp FILE.json.
+    """
+    from sagehand.world.noise import ExecutionNoise
+    from sagehand.world.robot.description import load_robot
+    from sagehand.world.scenes import load_scene, single
+    from sagehand.world.tries import adjusted, chosen_grasp, executor_for
+
+    shift = _offset(offset)
+    pixels = size_of(size)
+    if animate is not None:
+        from sagehand.world.animate import check_suffix
+
+        check_suffix(animate)
+    arm = load_robot(robot)
+    placed = single(target, seed) if scene is None else load_scene(scene, seed)
+    name = placed.objects[0].name if scene is None else target
+    placed[name]  # named wrongly: told before anything is done
+    shaken = ExecutionNoise(seed or 0, "try", scale=noise) if noise else None
+    executor_for(executor, arm, faithful=faithful)
+    wanted = adjusted(
+        chosen_grasp(placed, name, grasp, arm, force),
+        arm,
+        width_m=None if width is None else width / 1000,
+        yaw_rad=_radians(yaw),
+        offset_m=shift,
+    )
+    result = _run(placed, name, wanted, arm, executor, faithful, shaken, animate, pixels)
+    doc = result.to_dict() | {"film": None if animate is None else str(animate), "seed": seed, "noise": noise}
+    emit(doc, as_json, lambda: _text(doc))
+
+
+def _run(
+    scene: Scene,
+    name: str,
+    grasp: Grasp,
+    robot: Robot,
+    executor: str,
+    faithful: bool,
+    noise: ExecutionNoise | None,
+    film: Path | None,
+    size: tuple[int, int],
+) -> TryResult:
+    from sagehand.world.tries import executor_for, try_grasp
+
+    def tried(where: Executor) -> TryResult:
+        return try_grasp(scene, name, grasp, where, noise=noise)
+
+    if film is None:
+        return tried(executor_for(executor, robot, faithful=faithful))
+    from sagehand.world.animate import Recorder, animate, film_path
+
+    if executor == "physics":
+        with Recorder(scene, robot, name, size) as recorder:
+            result = tried(executor_for(executor, robot, watch=recorder))
+            frames = recorder.finish(result)
+    else:
+        result = tried(executor_for(executor, robot, faithful=faithful))
+        frames = film_path(result, robot, size)
+    animate(film, frames, 20)
+    announce(f"wrote {film}, {len(frames) / 20:.1f} s")
+    return result
+
+
+def _offset(text: str) -> tuple[float, float, float]:
+    import math
+
+    try:
+        x, y, z = (float(part) / 1000 for part in text.split(","))
+    except ValueError:
+        raise InputError(f"--offset is {text!r}", hint="write three numbers in mm, as in 0,5,-10") from None
+    if not all(math.isfinite(v) and abs(v) <= 1 for v in (x, y, z)):
+        raise InputError(f"--offset is {text!r}", hint="each from -1000 to 1000 mm")
+    return x, y, z
+
+
+def _radians(degrees: float) -> float:
+    import math
+
+    if not math.isfinite(degrees):
+        raise InputError(f"--yaw is {degrees}", hint="write degrees")
+    return math.radians(degrees)
+
+
+def _text(doc: dict[str, Any]) -> str:
+    grasp, seen = doc["grasp"], doc["observation"]
+    outcome = "success" if doc["success"] else f"failure: {doc['failure']}"
+    if doc["terminal"]:
+        outcome += f" ({doc['terminal']})"
+    lines = [f"{doc['target']}, {grasp['region'] or 'a grasp of your own'}, {doc['executor']}: {outcome}"]
+    if doc["why"]:
+        lines.append(doc["why"])
+    required = "unknown" if doc["required_n"] is None else f"{doc['required_n']:.1f} N"
+    rows = [
+        ["force", f"{grasp['force_n']:.1f} N commanded", f"{required} required, {doc['safe_n']:g} N safe"],
+        [
+            "opening",
+            f"{1000 * grasp['width_m']:.0f} mm commanded",
+            f"{1000 * (seen['finger_width_m'] or 0):.1f} mm closed",
+        ],
+        [
+            "moved in the hand",
+            f"{1000 * (doc['slip_m'] or 0):.1f} mm",
+            f"{57.29578 * (doc['turn_rad'] or 0):.1f} degrees",
+        ],
+        ["robot's clock", f"{seen['clock_s'] or 0:.1f} s", f"{doc['seconds']:.3f} s to work out"],
+    ]
+    if doc["neighbours_m"]:
+        moved = ", ".join(f"{name} {1000 * m:.0f} mm" for name, m in doc["neighbours_m"].items())
+        rows.append(["pushed", moved])
+    lines += ["", "\n".join(table(rows, ["", "", ""]).split("\n")[1:])]
+    if doc["quality"]:
+        lines += ["", "quality  " + "  ".join(f"{k} {v:.2f}" for k, v in doc["quality"].items())]
+    noticed = [k for k in ("reached", "touched", "contact", "lifted_in_view", "held_in_view") if seen[k]]
+    lines.append("noticed  " + (", ".join(n.replace("_", " ") for n in noticed) or "nothing"))
+    if doc["film"]:
+        lines.append(f"film     {doc['film']}")
+    return "\n".join(lines)

@@ -1,0 +1,222 @@
+"""``sagehand world …``: what is printed, what is written, and what is told of a slip."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import urllib.request
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from command_line import enter, files_below, run
+from sagehand.world.objects.load import object_names
+from sagehand.world.scenes import scene_names
+
+pytest.importorskip("frankik")
+pytest.importorskip("mujoco")
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    enter(tmp_path, monkeypatch)
+
+
+def test_objects_are_listed() -> None:
+    docs = run("world", "objects", "--json").json
+    assert [d["name"] for d in docs] == object_names()
+    tasks = run("world", "objects", "--group", "tasks", "--json").json
+    assert len(tasks) == 12
+    text = run("world", "objects", "--group", "tasks").out.splitlines()
+    assert len(text) == 13
+    cup = next(line for line in text if line.startswith("cup "))
+    assert "0.118" in cup
+    assert "rim, handle" in cup
+
+
+def test_an_object_is_shown_with_its_sources() -> None:
+    doc = run("world", "show", "cup", "--json").json
+    assert set(doc["regions"]) == {"rim", "handle"}
+    assert np.shape(doc["regions"]["rim"]["T_object_region"]) == (4, 4)
+    assert "Calli" in doc["sources"]["mass_kg"]
+    text = run("world", "show", "cup").out
+    assert "Calli" in text
+    assert "cup/small" in text
+    small = run("world", "show", "cup/small", "--json").json
+    assert small["size_m"][2] < doc["size_m"][2]
+
+
+def test_scenes_are_listed() -> None:
+    docs = run("world", "scenes", "--json").json
+    assert [d["name"] for d in docs] == scene_names()
+    assert all(d["title"] and d["objects"] for d in docs)
+    assert "cup-near-vase" in run("world", "scenes").out
+
+
+def test_a_try_prints_outcome_quality_and_what_was_noticed() -> None:
+    ran = run("world", "try", "cup", "--grasp", "rim", "--json")
+    assert (ran.code, ran.err) == (0, "")
+    doc = ran.json
+    assert doc["success"] is True
+    assert doc["grasp"]["region"] == "rim"
+    assert 0 < doc["quality"]["total"] <= 1
+    assert {"reached", "finger_width_m", "held_in_view", "clock_s"} <= set(doc["observation"])
+    text = run("world", "try", "cup", "--grasp", "rim").out
+    assert text.startswith("cup, rim, analytic: success")
+    assert "noticed  reached, contact" in text
+    assert all(len(line) < 130 for line in text.splitlines())
+
+
+def test_a_failed_grasp_is_a_result() -> None:
+    ran = run("world", "try", "cube", "--offset", "0,200,0", "--json")
+    assert ran.code == 0
+    assert ran.json["success"] is False
+    assert ran.json["failure"] is not None
+    assert ran.json["why"]
+    assert "failure: " in run("world", "try", "cube", "--force", "0.05").out
+
+
+def test_the_printed_grasp_can_be_edited_and_handed_back() -> None:
+    first = run("world", "try", "apple", "--seed", "4", "--json")
+    Path("g.json").write_text(first.out)
+    again = run("world", "try", "apple", "--seed", "4", "--grasp", "g.json", "--json").json
+    assert again["grasp"] == first.json["grasp"]
+    assert again["success"] == first.json["success"]
+
+
+def test_noise_is_drawn_from_the_seed() -> None:
+    def tried(*more: str) -> dict[str, object]:
+        doc = run("world", "try", "cube", *more, "--json").json
+        return {k: v for k, v in doc.items() if k not in ("seconds", "setup_seconds")}
+
+    noisy = ("--noise", "1", "--seed", "3")
+    assert tried(*noisy) == tried(*noisy)
+    assert tried(*noisy)["applied_n"] != tried("--seed", "3")["applied_n"]
+
+
+def test_a_target_in_a_scene_goes_by_its_name_there() -> None:
+    doc = run("world", "try", "apple", "--scene", "clear-two-cups", "--seed", "1", "--json").json
+    assert doc["target"] == "apple"
+    Path("s.yaml").write_text("objects: [{object: cube, name: left, at: [0.5, 0.1]}, {object: cube, at: [0.5, -0.1]}]")
+    doc = run("world", "try", "left", "--scene", "s.yaml", "--json").json
+    assert (doc["target"], doc["object"], doc["success"]) == ("left", "cube", True)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("show cub", "did you mean 'cube' or 'cup'?"),
+        ("show cup/smal", "did you mean 'small'?"),
+        ("objects --group task", "tasks"),
+        ("try cub", "did you mean 'cube' or 'cup'?"),
+        ("try cup --grasp rimm", "did you mean 'rim'?"),
+        ("try cup --grasp none.json", "none.json: cannot be read"),
+        ("try cup --force 200", "the force is 200 N; the hand of panda goes from 0 to 70 N"),
+        ("try cup --force nan", "the force is nan N"),
+        ("try cup --width 99", "the opening is 99 mm; the hand of panda goes from 0 to 80 mm"),
+        ("try cup --offset 1,2", "write three numbers in mm"),
+        ("try cup --offset 1,2,nan", "each from -1000 to 1000 mm"),
+        ("try cup --yaw inf", "--yaw is inf"),
+        ("try cup --noise -1", "the noise scale is -1"),
+        ("try cup --executor physic", "did you mean 'physics'?"),
+        ("try cup --executor physics --faithful", "use the analytic executor"),
+        ("try cup --robot pand", "did you mean 'panda'?"),
+        ("try vase --scene filled-cup", "unknown object of the scene 'vase'; known: cup"),
+        ("try cup --scene filed-cup", "did you mean 'filled-cup'?"),
+        ("try cup --scene none.yaml", "none.yaml: cannot be read"),
+        ("try cup --animate a.avi", "a film ends in .gif or .mp4"),
+        ("render cup-near-vas --out a.png", "did you mean 'cup-near-vase'?"),
+        ("render cup --out a.jpg", "pictures are written as PNG"),
+        ("render cup --out a.png --depth d.tif", "pictures are written as PNG"),
+        ("render cup --out a.png --size big", "write 640x480"),
+        ("render cup --out a.png --size 10000x10", "each side from 16 to 4096 pixels"),
+        ("render cup --out a.png --camera top", "unknown view 'top'; known: cell, close, side"),
+        ("view cup --port 99999", "the port is 99999"),
+        ("agree --out d --objects ,", "write names with commas between"),
+        ("agree --out d --objects cub", "did you mean"),
+    ],
+)
+def test_a_slip_is_one_line_that_says_what_to_do(words: str, told: str) -> None:
+    assert told in run("world", *words.split()).error
+    assert files_below(Path()) == set()
+
+
+def test_importing_the_commands_brings_in_nothing_heavy() -> None:
+    code = "import sagehand.cli.world, sys; print(' '.join(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not {"numpy", "mujoco", "scipy", "PIL", "yaml", "viser"} & set(done.stdout.split())
+
+
+@pytest.mark.render
+def test_a_picture_its_depth_and_its_segmentation() -> None:
+    ran = run(
+        *("world", "render", "cup-near-vase", "--seed", "1", "--size", "160x120", "--out", "o/a.png"),
+        *("--depth", "o/d.png", "--segmentation", "o/s.png", "--json"),
+    )
+    assert (ran.code, ran.err) == (0, "")
+    doc = ran.json
+    colour, depth, owner = (np.asarray(Image.open(f"o/{n}.png")) for n in "ads")
+    assert (colour.shape, depth.shape, owner.shape) == ((120, 160, 3), (120, 160), (120, 160))
+    assert depth.dtype in (np.uint16, np.int32)
+    numbers = {entry["name"]: int(n) for n, entry in doc["names"].items()}
+    assert set(numbers) == {"table", "robot", "cup", "vase"}
+    for number in numbers.values():
+        assert (owner == number).sum() == doc["names"][str(number)]["pixels"] > 0
+    # the cup's depth in millimetres is its distance along the camera's axis
+    T = np.linalg.inv(np.array(doc["T_world_camera"]))
+    along = (T @ np.array(doc["objects"]["cup"]["T_world_object"]))[2, 3]
+    assert np.median(depth[owner == numbers["cup"]]) == pytest.approx(1000 * along, abs=90)
+    text = run("world", "render", "cup", "--size", "64x48", "--out", "b.png", "--camera", "side")
+    assert text.out == "b.png\n"
+
+
+@pytest.mark.render
+@pytest.mark.slow
+@pytest.mark.parametrize("executor", ["analytic", "physics"])
+def test_a_try_is_filmed(executor: str) -> None:
+    words = ("world", "try", "cup", "--grasp", "rim", "--executor", executor, "--animate", "out/mug.gif")
+    ran = run(*words, "--size", "96x64", "--json")
+    assert ran.code == 0
+    assert ran.json["success"] is True
+    assert ran.err.startswith("wrote out/mug.gif")
+    with Image.open("out/mug.gif") as film:
+        assert film.n_frames > 20
+        assert film.size == (96, 86)
+
+
+@pytest.mark.slow
+def test_a_small_agreement_study() -> None:
+    ran = run("world", "agree", "--grasps", "4", "--objects", "cube", "--jobs", "1", "--out", "d", "--json")
+    assert ran.code == 0
+    assert json.dumps(ran.json)
+    assert "d/summary.md" in files_below(Path())
+
+
+@pytest.mark.slow
+def test_the_view_serves_until_ctrl_c() -> None:
+    pytest.importorskip("viser")
+    pytest.importorskip("trimesh")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    code = "import sys; from sagehand.cli import main; sys.exit(main(sys.argv[1:]))"
+    command = [sys.executable, "-u", "-c", code, "world", "view", "cup", "--port", str(port)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
+        late = threading.Timer(90, child.kill)
+        late.start()
+        try:
+            assert child.stdout is not None
+            assert child.stdout.readline() == f"http://127.0.0.1:{port}\n"
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=10) as answer:
+                assert answer.status == 200
+            child.send_signal(signal.SIGINT)
+            assert child.wait(20) == 0
+        finally:
+            late.cancel()
+            child.kill()
