@@ -1,0 +1,198 @@
+"""The folder of an agreement study: a header, and one JSON line an outcome, on disk as soon as it is there.
+
+A folder has one writer at a time. A line that a kill tore is cut off when the study is gone on with; of two outcomes of one
+sample in one executor the later one counts, and only while the code that it depends on is the same.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, Self
+
+from sagehand.errors import InputError
+from sagehand.files import write_whole
+from sagehand.world.agree.outcome import Outcome
+
+__all__ = ["HEADER", "RECORDS", "Entry", "Records", "read_entries", "read_header"]
+
+HEADER, RECORDS = "agreement.json", "records.jsonl"
+
+
+@dataclass(frozen=True, eq=False)
+class Entry:
+    """A line of the records.
+
+    Attributes:
+        sample: The sample, as plain data.
+        outcome: What the executor made of it.
+        code: Digest of the code that it depends on.
+    """
+
+    sample: Mapping[str, Any]
+    outcome: Outcome
+    code: str
+
+    @property
+    def key(self) -> tuple[int, str]:
+        """Sample and executor."""
+        return self.outcome.number, self.outcome.executor
+
+    def to_line(self) -> str:
+        """As one line of JSON."""
+        doc = {"code": self.code, "sample": self.sample, "outcome": self.outcome.to_dict()}
+        return json.dumps(doc, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def read_header(folder: Path) -> dict[str, Any]:
+    """The header of a study's folder; {} where there is none.
+
+    Raises:
+        InputError: It cannot be read.
+    """
+    path = folder / HEADER
+    try:
+        doc = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: cannot be read: {error}", hint="restore it, or name a new folder") from error
+    if not isinstance(doc, dict):
+        raise InputError(f"{path}: is no header of a study", hint="restore it, or name a new folder")
+    return doc
+
+
+def read_entries(path: Path) -> tuple[list[Entry], int]:
+    """The newest entry of each sample and executor, and how many bytes of the file are whole.
+
+    Raises:
+        InputError: The file cannot be read, or a line in its middle is no entry.
+    """
+    found: dict[tuple[int, str], Entry] = {}
+    whole = 0
+    try:
+        with path.open("rb") as file:
+            for number, line in enumerate(file, 1):
+                try:
+                    doc = json.loads(line)
+                    if not line.endswith(b"\n"):
+                        break
+                    entry = Entry(doc["sample"], Outcome.from_dict(doc["outcome"]), str(doc["code"]))
+                except (ValueError, TypeError, KeyError, AttributeError) as error:
+                    if not line.endswith(b"\n"):  # only the last one
+                        break
+                    raise InputError(
+                        f"{path}:{number}: is no record: {error!r}", hint="delete the line; it is then tried again"
+                    ) from error
+                found[entry.key] = entry
+                whole += len(line)
+    except FileNotFoundError:
+        return [], 0
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror or error}", hint="check its permissions") from error
+    return sorted(found.values(), key=lambda e: e.key), whole
+
+
+class Records:
+    """The records of whoever writes them: the folder locked, the file open to be appended.
+
+    Args:
+        folder: The folder; made where it is not there.
+        header: What the study is; written where there is none, else it must be the same.
+        resume: Go on in a folder that was begun.
+
+    Attributes:
+        entries: (number, executor) → the newest entry.
+
+    Raises:
+        InputError: The folder holds something else, another study, or is being written by another process.
+    """
+
+    def __init__(self, folder: Path, header: Mapping[str, Any], *, resume: bool = True) -> None:
+        if folder.exists() and not folder.is_dir():
+            raise InputError(f"{folder}: is there already, and is no folder", hint="name another one")
+        begun = (folder / HEADER).exists()
+        if folder.is_dir() and not begun and any(e.name != ".lock" for e in folder.iterdir()):
+            raise InputError(f"{folder}: is not empty, and no study was begun in it", hint="name a new folder")
+        if begun and not resume:
+            raise InputError(f"{folder}: holds a study already", hint="name a new folder, or go on with resume")
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            self._lock = _locked(folder)
+        except OSError as error:
+            raise InputError(
+                f"{folder}: cannot be written: {error.strerror or error}", hint="name another place"
+            ) from error
+        try:
+            _same(folder, read_header(folder), header)
+            if not begun:
+                write_whole(folder / HEADER, json.dumps(header, indent=1, ensure_ascii=False).encode())
+            path = folder / RECORDS
+            found, whole = read_entries(path)
+            self.entries = {entry.key: entry for entry in found}
+            self._file = path.open("ab", buffering=0)
+            self._file.truncate(whole)
+        except BaseException:
+            self._lock.close()
+            raise
+
+    def append(self, entries: Sequence[Entry]) -> None:
+        """Write entries; when the call returns, they survive a kill of this process."""
+        for entry in entries:
+            line = entry.to_line().encode("utf-8", "surrogatepass")
+            size = os.fstat(self._file.fileno()).st_size
+            if self._file.write(line) != len(line):
+                self._file.truncate(size)
+                raise InputError(f"{self._file.name}: the disk is full", hint="make room, and go on")
+            self.entries[entry.key] = entry
+
+    def close(self) -> None:
+        """Put all on the disk and let go of the folder."""
+        if not self._file.closed:
+            os.fsync(self._file.fileno())
+            self._file.close()
+        self._lock.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _same(folder: Path, there: Mapping[str, Any], header: Mapping[str, Any]) -> None:
+    if not there:
+        return
+    for name in ("format", "seed", "objects", "executors", "data"):
+        if there.get(name) != header.get(name):
+            what = {"data": "other data files of objects and robots", "objects": "other objects"}
+            said = what.get(name, f"{name} {there.get(name)}, not {header.get(name)}")
+            raise InputError(f"{folder}: was begun with {said}", hint="name a new folder")
+
+
+def _locked(folder: Path) -> IO[str]:
+    """The lock of the folder: the system lets go of it when the process ends, however it ends."""
+    import fcntl
+
+    file = (folder / ".lock").open("a+", encoding="utf-8")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.seek(0)
+        owner = file.read().strip()
+        file.close()
+        who = f"process {owner}" if owner else "another process"
+        raise InputError(
+            f"{folder}: {who} is writing into it", hint="wait for it or stop it, or name another folder"
+        ) from None
+    file.seek(0)
+    file.truncate()
+    file.write(str(os.getpid()))
+    file.flush()
+    return file
