@@ -1,0 +1,1 @@
+"""The analytic executor: what a grasp comes to, from geometry and statics alone."""

@@ -1,0 +1,289 @@
+"""Closing the fingers: where the pads meet the object, how it moves until both do, and whether it stays.
+
+The fingers press with a force, so the object moves the way that lets them close (Goldberg, "Orienting polygonal parts without
+sensors", 1993: squeezing turns a part towards the nearest minimum of its width), until friction holds it: until two forces within
+the friction cones balance (Nguyen, "Constructing force-closure grasps", 1988). It slides along the closing axis until both pads
+touch; it turns about the two other axes until its faces lie flat on the pads; it slides up, towards the palm, or sideways where
+the pads touch a slope steeper than friction holds. The table bears it from below.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sagehand.world.analytic.cast import Caster
+from sagehand.world.analytic.jaws import Jaws
+from sagehand.world.analytic.statics import LENGTH_M, Contacts, GripStatics
+from sagehand.world.frames import Pose, angle_between, axis_rotation, invert, pose, translation
+
+__all__ = ["Closing", "close", "extent"]
+
+Array = NDArray[np.float64]
+PATCH_M = 0.0001
+"""What lies so near the first point touched is touched, too [m]: pads and objects are stiff."""
+_MOVES = 20
+_MOST_TURN = math.radians(60)
+_MOST_SHIFT = 0.03
+_STEP_M = 0.002
+_MOST_STEP = math.radians(50)
+_FINE = math.radians(1.5)
+_HALF_PAD_M = 0.0088
+_SQUARE = math.cos(math.radians(3))
+
+
+@dataclass(frozen=True, eq=False)
+class Closing:
+    """How the fingers closed.
+
+    Attributes:
+        width_m: Between the pads then [m].
+        T_grasp_object: (4, 4) where the object came to be in the grasp frame [m].
+        statics: What the grip bears; None where nothing is between the pads.
+        contacts: Where they touch.
+        first_slope_rad: Largest angle between the closing axis and a normal where the pads first touched [rad].
+        turn_rad: How far the object turned [rad].
+        slid_m: How far it slid, but for along the closing axis [m].
+        centred_m: How far along the closing axis [m].
+        overlap_m: How far the fingers overlap it along the approach [m].
+        held: The squeeze is in balance.
+        pressed_down: It would slide down but for the table.
+    """
+
+    width_m: float
+    T_grasp_object: Pose
+    statics: GripStatics | None
+    contacts: Contacts | None
+    first_slope_rad: float = 0.0
+    turn_rad: float = 0.0
+    slid_m: float = 0.0
+    centred_m: float = 0.0
+    overlap_m: float = 0.0
+    held: bool = False
+    pressed_down: bool = False
+
+
+def close(
+    caster: Caster,
+    T_grasp_object: Pose,
+    jaws: Jaws,
+    width_m: float,
+    friction: float,
+    down: Array,
+    *,
+    on_table: bool = True,
+    lock: float | None = None,
+) -> Closing:
+    """Close the fingers on an object.
+
+    Args:
+        caster: Rays against the object.
+        T_grasp_object: (4, 4) where it is in the grasp frame [m].
+        jaws: The gripper.
+        width_m: Opening [m].
+        friction: Between pad and object.
+        down: (3,) unit, the world's down in the grasp frame.
+        on_table: Whether something bears it from below.
+        lock: Friction that keeps the object from moving between the pads; default: all there is.
+    """
+    T = T_grasp_object.copy()
+    turn = slid = centred = 0.0
+    first_slope: float | None = None
+    width, statics, contacts = 0.0, None, None
+    held = pressed = False
+    overlap = 0.0
+    locks = friction if lock is None else lock
+    steps = _Steps()
+    for _ in range(_MOVES):
+        touch = _touch(caster, T, jaws, width_m, steps.blur_m)
+        if touch is None:
+            return Closing(0.0, T, None, None, first_slope or 0.0, turn, slid, centred, 0.0, False, pressed)
+        width, shift, contacts, overlap, lean = touch
+        T = translation(y=shift) @ T
+        centred += shift
+        if first_slope is None:
+            first_slope = float(np.max(np.arccos(np.clip(np.abs(contacts.inward[:, 1]), 0, 1))))
+        push = _unbalanced(contacts, width, locks)
+        sure = (
+            bool((np.abs(contacts.inward[:, 1]) > _SQUARE).all()) if push is None else float(np.abs(push).max()) > 1e-6
+        )
+        if not sure:  # edges, or too near to tell in this way
+            exact = GripStatics(contacts, locks)
+            push = None if exact.stable else exact.residual
+        if push is None:
+            held = True
+            break
+        if on_table and _is_down(push, down):
+            pressed = True
+            break
+        step = steps.next(push, contacts, lean)
+        slid += step.shift
+        T = step.T @ T
+        turn = angle_between(T_grasp_object, T)
+        if turn > _MOST_TURN or slid > _MOST_SHIFT:
+            break
+    statics = GripStatics(contacts, friction) if contacts is not None else None
+    return Closing(width, T, statics, contacts, first_slope or 0.0, turn, slid, abs(centred), overlap, held, pressed)
+
+
+def extent(caster: Caster, T_grasp_object: Pose, jaws: Jaws, reach_m: float = 0.2) -> float:
+    """How wide the object is along the closing axis where the pads are [m]; 0 where nothing is."""
+    xz = jaws.pad_xz[jaws.recess_m == 0]
+    back = invert(T_grasp_object)
+    sides = []
+    for sign in (1.0, -1.0):
+        origins = np.column_stack([xz[:, 0], np.full(len(xz), sign * reach_m), xz[:, 1]])
+        hits = caster.first(origins @ back[:3, :3].T + back[:3, 3], -sign * back[:3, 1], 2 * reach_m)
+        sides.append(reach_m - float(hits.distance.min()))
+    total = sum(sides)
+    return total if math.isfinite(total) else 0.0
+
+
+def _touch(
+    caster: Caster, T: Pose, jaws: Jaws, width_m: float, blur_m: float = PATCH_M
+) -> tuple[float, float, Contacts, float, Array] | None:
+    """When both pads touch: width, shift along y, contacts, overlap, and the lean (3,) of the faces touched against each other.
+
+    None if there is nothing for both to touch.
+    """
+    back = invert(T)
+    xz, recess = jaws.pad_xz, jaws.recess_m
+    depths, hits, starts = [], [], []
+    for sign in (1.0, -1.0):
+        origins = np.column_stack([xz[:, 0], sign * (width_m / 2 + recess), xz[:, 1]])
+        starts.append(origins @ back[:3, :3].T + back[:3, 3])
+        hits.append(caster.first(starts[-1], -sign * back[:3, 1], width_m + 0.02))
+        depths.append(hits[-1].distance)
+    one, two = float(depths[0].min()), float(depths[1].min())
+    if not (math.isfinite(one) and math.isfinite(two)):
+        return None
+    width = width_m - one - two
+    if width <= 0:
+        return None
+    shift = (one - two) / 2
+    points, inward, pad, faces = [], [], [], []
+    for side, sign in ((0, 1.0), (1, -1.0)):
+        depth = depths[side]
+        near = np.flatnonzero(depth <= depth.min() + blur_m)
+        near = _corners(xz, near)
+        at = starts[side][near] - sign * depth[near, None] * back[:3, 1]
+        inner = -caster.normals(at, hits[side].solid[near]) @ T[:3, :3].T
+        n = _normals(xz[near], inner, -sign, jaws, recess[near] > 0)
+        points.append(np.column_stack([xz[near, 0], sign * (width / 2 + recess[near]), xz[near, 1]]))
+        inward.append(n)
+        pad.append(np.full(len(near), side))
+        faces.append(inner.mean(axis=0))
+    seen = np.isfinite(depths[0]) | np.isfinite(depths[1])
+    overlap = float(jaws.pad_z_m[1] - xz[seen, 1].min())
+    contacts = Contacts(np.concatenate(points), np.concatenate(inward), np.concatenate(pad))
+    return width, shift, contacts, overlap, (faces[0] - faces[1]) / 2
+
+
+def _corners(xz: Array, of: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Those of the points that lie farthest out in eight directions; between them the pressure may be shared."""
+    if len(of) <= 4:
+        return of
+    far = [int(of[np.argmax(xz[of] @ d)]) for d in _AROUND]
+    return np.unique(far)
+
+
+def _normals(xz: Array, inward: Array, sign: float, jaws: Jaws, whole: NDArray[np.bool_]) -> Array:
+    """Normals (N, 3) of the contacts: the pad's own within it; at an edge the object's, as far as it leans across that edge.
+
+    An edge that touches a surface lies in its tangent plane, so what leans along the edge is the grid's doing. Where ``whole``,
+    above the pad, the object's own normal counts.
+    """
+    low, high = jaws.pad_z_m
+    near = 5e-5
+    across_x = (np.abs(xz[:, 0]) > jaws.pad_x_m - near) | whole
+    across_z = (xz[:, 1] < low + near) | (xz[:, 1] > high - near) | whole
+    n = np.column_stack([np.where(across_x, inward[:, 0], 0), inward[:, 1], np.where(across_z, inward[:, 2], 0)])
+    n[~across_x & ~across_z] = (0.0, sign, 0.0)
+    return np.asarray(n / np.maximum(np.linalg.norm(n, axis=1, keepdims=True), 1e-9))
+
+
+def _unbalanced(contacts: Contacts, width_m: float, friction: float) -> Array | None:
+    """What a squeeze of 1 N leaves unbalanced: (5,) as :attr:`GripStatics.residual`; None if friction holds the object.
+
+    Nguyen's test on the two patches: it is held if the line between their nearest points, seen along the closing axis, lies
+    within both friction cones. :class:`GripStatics` answers the same exactly, but takes longer.
+    """
+    low, high, mean = [], [], []
+    for side in (0, 1):
+        of = contacts.pad == side
+        xz = contacts.points[of][:, (0, 2)]
+        low.append(xz.min(axis=0))
+        high.append(xz.max(axis=0))
+        n = contacts.inward[of].mean(axis=0)
+        mean.append(n / max(float(np.linalg.norm(n)), 1e-9))
+    # nearest points of the two patches; where they overlap the middle of what they share
+    middle = (np.maximum(low[0], low[1]) + np.minimum(high[0], high[1])) / 2
+    one, two = np.clip(middle, low[0], high[0]), np.clip(middle, low[1], high[1])
+    p = np.array([[one[0], width_m / 2, one[1]], [two[0], -width_m / 2, two[1]]])
+    line = p[1] - p[0]
+    length = float(np.linalg.norm(line))
+    least = length / math.hypot(1, friction)
+    if float(line @ mean[0]) >= least and float(-line @ mean[1]) >= least:
+        return None
+    slope = (mean[0] + mean[1])[[0, 2]]  # both lean the same way: it is pushed along, less what friction takes
+    force = slope - np.sign(slope) * np.minimum(np.abs(slope), 2 * friction * abs(float(mean[0][1])))
+    # the couple of the two presses, less that of two equal and opposite forces of friction
+    moment = np.cross(p[0], mean[0]) + np.cross(p[1], mean[1])
+    moment[1] = 0.0
+    borne = friction * min(abs(float(line @ mean[0])), abs(float(line @ mean[1])))
+    moment = moment - np.sign(moment) * np.minimum(np.abs(moment), borne)
+    return np.array([force[0], force[1], *(moment / LENGTH_M)])
+
+
+def _is_down(push: Array, down: Array) -> bool:
+    """Whether what moves the object is mainly a force towards the table."""
+    force = np.array([push[0], 0.0, push[1]])
+    return float(force @ down) > 0.5 * float(np.abs(push).max()) and float(np.abs(push[2:]).max()) < float(
+        np.abs(force).max()
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Step:
+    T: Pose
+    shift: float
+
+
+class _Steps:
+    """Small motions of the object under what the squeeze leaves unbalanced; where one overshoots, the next is half as large."""
+
+    def __init__(self) -> None:
+        self._cap = {2: _MOST_STEP, 3: _MOST_STEP, 4: _MOST_STEP}
+        self._sign: dict[int, float] = {}
+        self._last: dict[int, float] = {}
+        self.blur_m = PATCH_M
+        """What lies so near the first point touched is touched: more while the object rocks to and fro between two faces [m]."""
+
+    def next(self, push: Array, contacts: Contacts, lean: Array) -> _Step:
+        """The next."""
+        kind = int(np.argmax(np.abs(push)))
+        sign = math.copysign(1.0, float(push[kind]))
+        if kind < 2:
+            T = translation(x=sign * _STEP_M) if kind == 0 else translation(z=sign * _STEP_M)
+            return _Step(T, _STEP_M)
+        axis, angle = "xyz"[kind - 2], math.radians(3)
+        if axis != "y":
+            # flat faces come to lie flat on the pads: by the angle at which they lean against each other, if it goes that way
+            tilt = math.atan2(float(lean[2 if axis == "x" else 0]), -float(lean[1])) * (1 if axis == "x" else -1)
+            if math.radians(0.05) < tilt * sign < _MOST_STEP:
+                angle = abs(tilt)
+        if self._sign.get(kind, sign) != sign:
+            self._cap[kind] = min(self._cap[kind], self._last[kind]) / 2
+            if self._cap[kind] < _FINE:
+                self.blur_m = max(PATCH_M, _HALF_PAD_M * self._cap[kind])
+        angle = min(angle, self._cap[kind])
+        self._sign[kind] = sign
+        self._last = self._last | {kind: angle}
+        middle = contacts.points.mean(axis=0)
+        return _Step(pose(middle) @ axis_rotation(axis, sign * angle) @ pose(-middle), 0.0)
+
+
+_AROUND = np.array([(math.cos(a), math.sin(a)) for a in np.arange(8) * math.pi / 4])

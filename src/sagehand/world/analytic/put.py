@@ -1,0 +1,135 @@
+"""Putting down: what the object meets first, whether it stands when the hand lets go, where it comes to rest."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sagehand.world.analytic.harm import broken_by, spills
+from sagehand.world.analytic.support import base_half, bottom_of, laid_down, tilt_of, tips_at, world_bounds
+from sagehand.world.executor import Observation, Put, PutCommand, PutTruth
+from sagehand.world.failures import Terminal
+from sagehand.world.frames import Pose, angle_between, pose, translation
+from sagehand.world.noise import Motion
+from sagehand.world.scene import Placed
+
+if TYPE_CHECKING:
+    from sagehand.world.analytic.executor import AnalyticTrial
+
+__all__ = ["put_down"]
+
+Array = NDArray[np.float64]
+OFF_M, TILT = 0.020, math.radians(15)
+"""Farther from where the hand let go of it, or turned by more, it was not put down (see :class:`PutTruth`)."""
+ABOVE_M = 0.10
+"""From so high above the place the hand goes straight down [m]."""
+_SPEED = 0.25
+_PEAK = 1.875
+_UPRIGHT = math.radians(45)
+
+
+def put_down(
+    trial: AnalyticTrial, name: str, T_tcp_object: Pose, T_world_tcp: Pose, command: PutCommand, motion: Motion
+) -> tuple[Put, bool]:
+    """Put down what is in the hand; also whether the hand let go of it.
+
+    The hand goes down until what it holds stands on the table or on another object: on its lowest point. Let go, it falls what is
+    left, and turns about that edge: back onto its base while its centre of mass is above it (tilt < atan b/h), else over.
+    """
+    placed = trial.scene[name]
+    goal = command.T_world_grasp @ motion.T_grasp_actual
+    seen: dict[str, Any] = {"reached": True, "ik_error_m": 0.0, "ik_error_rad": 0.0}
+    reacher = trial.executor.reacher
+    if reacher is not None:
+        answer = reacher.kinematics.inverse(goal)
+        seen |= {"ik_error_m": answer.position_error_m, "ik_error_rad": answer.rotation_error_rad}
+        if not answer.reached:
+            truth = PutTruth(
+                False, placed.T_world_object, math.inf, tilt_of(placed.T_world_object), why=answer.why or "no way there"
+            )
+            return Put(Observation(**(seen | {"reached": False})), truth), False
+    wanted = command.T_world_grasp @ T_tcp_object
+    held = placed.at(goal @ T_tcp_object)
+    ground = _ground(trial, held)
+    bottom = bottom_of(placed.model, held.T_world_object)
+    short = max(ground - bottom, 0.0)
+    held = held.at(translation(z=short) @ held.T_world_object)
+    fall = max(bottom - ground, 0.0)
+    rest, why = _at_rest(held, ground, fall)
+    terminal = None
+    if broken_by(placed, fall):
+        terminal, why = Terminal.BROKEN, f"the {name} broke as it fell {fall * 1e3:.0f} mm"
+    elif spills(placed, tilt_of(rest)):
+        terminal, why = Terminal.SPILT, f"the {name} spilt"
+    elif tilt_of(wanted) < _UPRIGHT < tilt_of(rest) or not _on_table(trial, rest):
+        terminal = Terminal.TOPPLED
+        why = why or "it fell off the table"
+    if hit := _overlapped(trial, held):
+        why = why or f"it was put into the {hit}"
+    com = np.append(placed.com_m, 1.0)
+    off = float(np.linalg.norm(((rest - wanted) @ com)[:3]))
+    shift = float(np.linalg.norm(((rest - held.T_world_object) @ com)[:3]))
+    if not why and shift > OFF_M:
+        why = f"moved by {shift * 1e3:.0f} mm after the hand had let go of it"
+    trial.moved(name, rest)
+    way = float(np.linalg.norm(goal[:3, 3] - T_world_tcp[:3, 3])) + ABOVE_M + command.retreat_m
+    turn = 0.2 * angle_between(goal, T_world_tcp)
+    observation = Observation(
+        **seen,
+        touched=short > 0,
+        touched_short_m=short,
+        contact=True,
+        clock_s=_PEAK * (way + turn) / (_SPEED * command.speed_scale) + 1.0,
+    )
+    return Put(observation, PutTruth(not why, rest, off, tilt_of(rest), terminal, why or "put down")), True
+
+
+def _ground(trial: AnalyticTrial, held: Placed) -> float:
+    """Height of what bears it: the top of the highest object below its middle, else the table [m]."""
+    low, high = world_bounds(held.model, held.T_world_object)
+    middle = (low + high) / 2
+    tops = [0.0]
+    for other in trial.scene.others(held.name):
+        a, b = world_bounds(other.model, other.T_world_object)
+        if np.all(a[:2] < middle[:2]) and np.all(middle[:2] < b[:2]) and b[2] < high[2]:
+            cavity = other.model.cavity
+            inside = cavity is not None and np.all(high[:2] - low[:2] < 2 * cavity.radius_m)
+            tops.append(float(other.T_world_object[2, 3] + cavity.floor_m) if inside and cavity else float(b[2]))
+    return max(tops)
+
+
+def _overlapped(trial: AnalyticTrial, held: Placed) -> str:
+    """Name of another object beside, whose place it would take; "" if there is none."""
+    low, high = world_bounds(held.model, held.T_world_object)
+    for other in trial.scene.others(held.name):
+        a, b = world_bounds(other.model, other.T_world_object)
+        deep = np.minimum(high, b) - np.maximum(low, a)
+        if np.all(deep > 0.002) and other.model.cavity is None:
+            return other.name
+    return ""
+
+
+def _at_rest(held: Placed, ground: float, fall: float) -> tuple[Pose, str]:
+    """Where it comes to rest, and why that is not where it was let go."""
+    T = held.T_world_object
+    down = translation(z=-fall) @ T
+    tilt = tilt_of(T)
+    if tilt > _UPRIGHT or base_half(held.model) <= 0:
+        return down, ""  # it lies, or is round: it rests as it is held
+    if tilt < tips_at(held.model, held.com_m):
+        yaw = math.atan2(float(T[1, 0]), float(T[0, 0]))
+        c, s = math.cos(yaw), math.sin(yaw)
+        flat = pose((T[0, 3], T[1, 3], ground), np.array([[c, -s, 0], [s, c, 0], [0, 0, 1.0]]))
+        flat[2, 3] += ground - bottom_of(held.model, flat)
+        why = f"tilted by {math.degrees(tilt):.0f}° after the hand had let go of it" if tilt > TILT else ""
+        return flat, why
+    over = laid_down(held, T[:2, 2])
+    over[2, 3] += ground
+    return over, f"held at {math.degrees(tilt):.0f}°, it fell over"
+
+
+def _on_table(trial: AnalyticTrial, T: Pose) -> bool:
+    return trial.scene.table.holds(float(T[0, 3]), float(T[1, 3]))

@@ -1,0 +1,96 @@
+"""Whether the arm comes to a pose, and what it meets: the shared planner, put in the words of this room."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from sagehand.world.frames import Pose, translation
+from sagehand.world.robot.description import Robot
+from sagehand.world.scene import Scene
+
+__all__ = ["Reached", "Reacher"]
+
+_LIFT_STEP_M = 0.01
+
+
+@dataclass(frozen=True, eq=False)
+class Reached:
+    """What the planner says of a grasp.
+
+    Attributes:
+        reached: There are joint angles, and a straight last stretch.
+        position_error_m: What the best joint angles leave [m].
+        rotation_error_rad: And by what angle [rad].
+        why: Why not, or "".
+        gap_m: Smallest gap on the last stretch, the target not counted [m].
+        part: What of the robot is nearest.
+        other: And to what.
+        on_arm: The part belongs to the arm.
+        from_home: Largest share of a joint's speed limit times seconds that the way from home takes [s].
+        q: (n,) joint angles at the grasp [rad]; None without a path.
+    """
+
+    reached: bool
+    position_error_m: float = 0.0
+    rotation_error_rad: float = 0.0
+    why: str = ""
+    gap_m: float = 0.05
+    part: str = ""
+    other: str = ""
+    on_arm: bool = False
+    from_home: float = 0.0
+    q: Any = None
+
+
+class Reacher:
+    """Asks the planner of the robot."""
+
+    def __init__(self, robot: Robot) -> None:
+        """Make the kinematics of a robot."""
+        from sagehand.world.robot.kinematics import Kinematics
+
+        self.robot = robot
+        self.kinematics: Any = Kinematics(robot)
+
+    def clearance(self, scene: Scene) -> Any:
+        """Gaps of the robot in a scene."""
+        from sagehand.world.clearance import Clearance
+
+        return Clearance(scene, self.robot)
+
+    def reach(
+        self, clearance: Any, T_pregrasp: Pose, T_grasp: Pose, width_m: float, ignore: tuple[str, ...]
+    ) -> Reached:
+        """Look for a way to a grasp (:func:`sagehand.world.approach.plan_approach`)."""
+        from sagehand.world.approach import plan_approach
+
+        plan = plan_approach(self.kinematics, clearance, T_pregrasp, T_grasp, width_m, ignore)
+        ik = plan.ik
+        if plan.path is None or plan.gap is None:
+            return Reached(False, ik.position_error_m, ik.rotation_error_rad, plan.why)
+        seconds = float((abs(plan.path[0] - self.robot.home) / self.robot.velocity).max())
+        gap = plan.gap
+        return Reached(
+            True,
+            ik.position_error_m,
+            ik.rotation_error_rad,
+            "",
+            gap.distance_m,
+            gap.robot_part,
+            gap.other,
+            gap.arm,
+            seconds,
+            plan.path[-1],
+        )
+
+    def highest_lift(self, reached: Reached, T_grasp: Pose, lift_m: float) -> float:
+        """How far the hand can go straight up from a grasp, of a whole, three quarters and half of ``lift_m`` [m]; else 0."""
+        for share in (1.0, 0.75, 0.5):
+            height = share * lift_m
+            steps = max(math.ceil(height / _LIFT_STEP_M), 2)
+            T_up = translation(z=height) @ T_grasp
+            if self.kinematics.straight(reached.q, T_grasp, T_up, steps) is not None:
+                return height
+        return 0.0

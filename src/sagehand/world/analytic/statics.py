@@ -1,0 +1,206 @@
+"""What a grip can bear: the wrenches that two pads can put on an object by pressing and by friction.
+
+Each pad presses with the normal force f, spread in any way over the points where it touches. At a point with normal n the force
+and the turning moment about n obey the limit surface of a soft finger, an ellipsoid (Howe & Cutkosky, "Practical force-motion
+models for sliding manipulation", IJRR 1996; Xydas & Kao, "Modeling of contact mechanics and friction limit surfaces for soft
+fingers", IJRR 1999)::
+
+    (F_t / μ)² + (τ / c)² ≤ N²
+
+with c = 5 mm (:data:`TORSION_M`), the same ellipsoid that MuJoCo's elliptic cone uses. All wrenches of unit f are a convex set K;
+a grip holds an external wrench w when w / f lies in K (plastic limit analysis). What pulls along the closing axis is borne by the
+coupling of the two fingers and is left out. So ``required_force`` is 1 / max {λ : λ·w ∈ K}, found by the simplex method, its
+columns made as they are needed: the best wrench of a pad in a direction has a closed form. Weight at a distance from the pads is
+thereby borne by the shift of pressure in the patch, by friction couples and by torsion, as in GRASPING §2.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["GRAVITY", "LENGTH_M", "TORSION_M", "Contacts", "GripStatics", "weight_force"]
+
+Array = NDArray[np.float64]
+GRAVITY = 9.81
+"""Acceleration of free fall [m/s²]."""
+TORSION_M = 0.005
+"""Moment about its normal that a contact bears per newton pressed [m]; as in :func:`sagehand.world.model.build_model`."""
+LENGTH_M = 0.01
+"""Moments are measured against forces at this arm [m]; about the half pad."""
+_MOST = 100
+_DEAR = -1e3
+"""Price of an artificial column that must go."""
+_TOLERANCE = 1e-6
+_PRECISE = 3e-3
+"""Share of the optimum that may be left."""
+
+
+@dataclass(frozen=True, eq=False)
+class Contacts:
+    """Where the pads touch an object, in the grasp frame.
+
+    Attributes:
+        points: (K, 3) [m].
+        inward: (K, 3) unit normals, into the object.
+        pad: (K,) 0 for the pad at +y, 1 for that at −y.
+    """
+
+    points: Array
+    inward: Array
+    pad: NDArray[np.int64]
+
+
+def weight_force(mass_kg: float, friction: float, acceleration: float) -> float:
+    """F = m (g + a) / 2μ: the normal force of each finger that carries a weight at its centre [N] (GRASPING §2)."""
+    return mass_kg * (GRAVITY + acceleration) / (2 * max(friction, 1e-9))
+
+
+class GripStatics:
+    """The set K of a grip, and what it bears."""
+
+    def __init__(self, contacts: Contacts, friction: float, torsion_m: float = TORSION_M) -> None:
+        """Take the contacts; ``friction`` is Coulomb's coefficient between pad and object."""
+        order = np.argsort(contacts.pad, kind="stable")
+        self.friction = friction
+        """Coulomb's coefficient."""
+        self._split = int((contacts.pad == 0).sum())
+        self._count = len(order)
+        points, normal = contacts.points[order], contacts.inward[order]
+        first = np.where(np.abs(normal[:, :1]) < 0.9, [[1.0, 0, 0]], [[0, 0, 1.0]])
+        first = first - np.einsum("ij,ij->i", first, normal)[:, None] * normal
+        first /= np.linalg.norm(first, axis=1, keepdims=True)
+        second = _cross(normal, first)
+        # rows: pressing, the two ways of friction, torsion; a point's wrench is the first plus a unit ball of the others
+        force = np.stack([normal, friction * first, friction * second, np.zeros_like(normal)])
+        moment = np.stack([_cross(points, f) for f in force[:3]] + [torsion_m * normal]) / LENGTH_M
+        self._wrenches = np.concatenate([force[..., (0, 2)], moment], axis=2)  # (4, K, 5)
+        self._settled: _Basis | None = None
+
+    @property
+    def stable(self) -> bool:
+        """Whether the squeeze by itself is in balance (0 ∈ K): the object stays where it is between the pads (Nguyen 1988)."""
+        return float(np.abs(self.residual).sum()) < 1e-3
+
+    @property
+    def residual(self) -> Array:
+        """(5,) F_x, F_z [N] and M_x, M_y, M_z [N at 10 mm] on the object that a squeeze of 1 N leaves unbalanced at least."""
+        if self._settled is None:
+            self._settled = _Basis(-1.0)
+            self._simplex(self._settled, None)
+        basis = self._settled
+        return np.asarray(-(basis.columns[:5] * np.where(basis.artificial, basis.x, 0)).sum(axis=1))
+
+    def required_force(self, wrench: Array) -> float:
+        """Normal force of each finger [N] that bears a wrench on the object, to 0.3 %; inf if no force does.
+
+        Args:
+            wrench: (6,) force [N] and moment about the TCP [Nm] that act on the object, in the grasp frame.
+        """
+        need = -np.array([wrench[0], wrench[2], *(np.asarray(wrench[3:]) / LENGTH_M)])
+        size = float(np.linalg.norm(need))
+        if size < 1e-12:
+            return 0.0
+        basis = _Basis(_DEAR)
+        self._simplex(basis, np.concatenate([-need / size, [0.0, 0.0]]))
+        if float(basis.x[basis.artificial].sum()) > 1e-4:
+            return math.inf
+        reach = float(basis.x[basis.extra].sum())
+        return size / reach if reach > 1e-9 else math.inf
+
+    def _simplex(self, basis: _Basis, extra: Array | None) -> None:
+        """Maximise cost·x with columns made as they are needed, in place.
+
+        As the weights of a pad sum to 1, the gains that are left bound how far the optimum may still be.
+        """
+        for _ in range(_MOST):
+            dual = basis.cost @ basis.inverse
+            gains, best = self._supports(dual)
+            bound = max(gains[0], 0.0) + max(gains[1], 0.0)
+            price, made, known = 0.0, False, False
+            entering: Array | None = None
+            if extra is None:
+                if bound < 1e-4:  # an artificial column may come back with the other sign
+                    row = int(np.abs(dual[:5]).argmax())
+                    if abs(dual[row]) <= 1 + 1e-6:
+                        return
+                    entering, price, made = np.zeros(7), -1.0, True
+                    entering[row] = -math.copysign(1, dual[row])
+            else:
+                own = 1.0 - float(dual @ extra)
+                if own > max(gains[0], gains[1], _TOLERANCE):
+                    entering, price, known = extra, 1.0, True
+                elif bound < _PRECISE * abs(float(basis.cost @ basis.x)) + _TOLERANCE:
+                    return
+            if entering is None:
+                entering = self._column(int(gains[1] > gains[0]), best)
+            if not basis.enter(entering, price, made, known):
+                return
+
+    def _supports(self, dual: Array) -> tuple[tuple[float, float], tuple[int, int]]:
+        """How much each pad's best wrench of unit force gains against the dual (7,), and at which point."""
+        self._ways = ways = self._wrenches @ -dual[:5]
+        reach = np.sqrt(ways[1] * ways[1] + ways[2] * ways[2] + ways[3] * ways[3])
+        self._reach = reach
+        total = ways[0] + reach
+        split = self._split
+        if not 0 < split < self._count:
+            return (-math.inf, -math.inf), (0, 0)
+        first, second = int(total[:split].argmax()), split + int(total[split:].argmax())
+        return (float(total[first] - dual[5]), float(total[second] - dual[6])), (first, second)
+
+    def _column(self, side: int, best: tuple[int, int]) -> Array:
+        """The best wrench of a pad, found last by :meth:`_supports`, as a column (7,)."""
+        k = best[side]
+        share = self._ways[:, k] / max(float(self._reach[k]), 1e-15)
+        share[0] = 1.0
+        column = np.zeros(7)
+        column[:5] = share @ self._wrenches[:, k]
+        column[5 + side] = 1.0
+        return column
+
+
+_RHS = np.array([1e-6, 2e-6, 3e-6, 4e-6, 5e-6, 1.0, 1.0])
+"""Right-hand side; the small numbers keep the simplex method from circling."""
+
+
+class _Basis:
+    """A basis of the simplex method, its inverse and its solution, kept up to date together; artificial columns at first."""
+
+    def __init__(self, price: float) -> None:
+        self.columns, self.inverse, self.x = np.eye(7), np.eye(7), _RHS.copy()
+        self.artificial, self.extra = np.ones(7, dtype=bool), np.zeros(7, dtype=bool)
+        self.cost = np.array([price] * 5 + [_DEAR] * 2)
+
+    def enter(self, column: Array, price: float, made: bool, extra: bool) -> bool:
+        """Let a column in for the one that falls to zero first; False if none does."""
+        step = self.inverse @ column
+        leave, amount = -1, math.inf
+        for row, (value, rise) in enumerate(zip(self.x.tolist(), step.tolist(), strict=True)):
+            if rise > 1e-9 and value / rise < amount:
+                leave, amount = row, max(value, 0.0) / rise
+        if leave < 0:
+            return False
+        row_of = self.inverse[leave] / step[leave]
+        self.inverse -= step[:, None] * row_of
+        self.inverse[leave] = row_of
+        self.x -= amount * step
+        self.x[leave] = amount
+        self.columns[:, leave], self.cost[leave] = column, price
+        self.artificial[leave], self.extra[leave] = made, extra
+        return True
+
+
+def _cross(a: Array, b: Array) -> Array:
+    """Cross products row by row, (N, 3) and (N, 3); far quicker than numpy's for a few rows."""
+    return np.stack(
+        [
+            a[:, 1] * b[:, 2] - a[:, 2] * b[:, 1],
+            a[:, 2] * b[:, 0] - a[:, 0] * b[:, 2],
+            a[:, 0] * b[:, 1] - a[:, 1] * b[:, 0],
+        ],
+        axis=1,
+    )

@@ -1,0 +1,78 @@
+"""What happens in one grasp, told in order, and what is made of it: an observation, and the truth."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from sagehand.world.executor import Attempt, Observation, Truth
+from sagehand.world.failures import Failure, Terminal
+from sagehand.world.frames import Pose
+from sagehand.world.quality import Quality
+
+__all__ = ["Story"]
+
+
+@dataclass
+class Story:
+    """One grasp as it goes.
+
+    Attributes:
+        failure: The first thing that went wrong.
+        terminal: What cannot be undone.
+        why: One sentence on the failure.
+        seen: What the robot noticed so far: fields of an observation.
+        required_n: Force of each finger that the lift needs [N].
+        applied_n: Largest force on the target so far [N].
+        slip_m: How far the target slid in the hand [m].
+        turn_rad: And how far it turned after the fingers closed [rad].
+        lifted: What is in the hand at the end.
+        T_grasp_object: (4, 4) where that is in the grasp frame [m].
+        neighbours_m: Other objects → how far they were moved [m].
+        details: For the truth's details.
+    """
+
+    failure: Failure | None = None
+    terminal: Terminal | None = None
+    why: str = ""
+    seen: dict[str, Any] = field(default_factory=dict)
+    required_n: float | None = None
+    applied_n: float = 0.0
+    slip_m: float = 0.0
+    turn_rad: float = 0.0
+    lifted: str | None = None
+    T_grasp_object: Pose = field(default_factory=lambda: np.eye(4))
+    neighbours_m: dict[str, float] = field(default_factory=dict)
+    details: dict[str, Any] = field(default_factory=dict)
+
+    def fail(self, failure: Failure, why: str) -> None:
+        """Something went wrong; only the first counts."""
+        if self.failure is None:
+            self.failure, self.why = failure, why
+
+    def ends_in(self, terminal: Terminal) -> None:
+        """Something that cannot be undone; only the first counts."""
+        if self.terminal is None:
+            self.terminal = terminal
+
+    def attempt(self, quality: Quality | None) -> Attempt:
+        """What came of it."""
+        return Attempt(
+            Observation(**self.seen),
+            Truth(
+                success=self.failure is None,
+                failure=self.failure,
+                terminal=self.terminal,
+                why=self.why or "lifted, held and shaken",
+                quality=quality,
+                required_n=self.required_n,
+                applied_n=self.applied_n,
+                slip_m=self.slip_m,
+                turn_rad=self.turn_rad,
+                lifted=self.lifted,
+                neighbours_m={k: round(v, 4) for k, v in self.neighbours_m.items() if v > 0.005},
+                details=self.details,
+            ),
+        )
