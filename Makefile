@@ -2,6 +2,7 @@
 #   make demo              a decision from the packaged pictures, with its evidence and its page
 #   make test              light: no torch, no GL; what is skipped is listed
 #   make test EXTRAS=all   everything, as CI runs it
+#   make world             a mug taken by its rim in physics, filmed (out/mug.gif)
 #   make study             the data set, the methods that need no model, and the report (about ten minutes on 2 cores)
 VENV ?= .venv
 PYTHON ?= python3
@@ -19,7 +20,7 @@ TEST_EXTRAS := dev,vlm,world$(if $(EXTRAS),$(comma)$(EXTRAS))
 PYTEST_ARGS ?= -n auto -m "not slow"
 endif
 
-.PHONY: demo test lint bench study clean
+.PHONY: demo test lint bench study world clean
 
 demo: .make/core
 	$(VENV)/bin/sagehand demo
@@ -40,6 +41,9 @@ study: .make/study
 	$(VENV)/bin/sagehand study run examples/study-offline.yaml --data out/ewaste --out out/run --jobs 2
 	$(VENV)/bin/sagehand study report out/run --out out/run/report.html
 
+world: .make/world
+	MUJOCO_GL=$${MUJOCO_GL:-egl} $(VENV)/bin/sagehand world try cup --grasp rim --executor physics --animate out/mug.gif
+
 clean:
 	rm -rf $(VENV) .make out build
 
@@ -52,6 +56,11 @@ $(PY):
 
 .make/bench: $(PY) pyproject.toml constraints.txt
 	$(PIP) -e '.[bench,vlm,world]'
+	$(PIP) --no-deps dm-robotics-panda
+	@mkdir -p .make && touch $@
+
+.make/world: $(PY) pyproject.toml constraints.txt
+	$(PIP) -e '.[world]'
 	$(PIP) --no-deps dm-robotics-panda
 	@mkdir -p .make && touch $@
 

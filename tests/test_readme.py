@@ -24,12 +24,14 @@ COMMANDS = [
     if line.startswith(".venv/bin/sagehand ") and "MODEL" not in line and not line.endswith("\\")
 ]
 STUDY = [command for command in COMMANDS if command.split()[1] == "study"]
-COMMANDS = [command for command in COMMANDS if command not in STUDY]
+WORLD = [command for command in COMMANDS if command.split()[1] == "world"]
+COMMANDS = [command for command in COMMANDS if command not in (*STUDY, *WORLD)]
 LESS = {
     "render": ["--per-step", "3"],
     "run": ["--seeds", "0", "--arms", "nearest,perceptual"],
+    "agree": ["--grasps", "12"],
 }
-"""What makes the study's commands short enough for a test."""
+"""What makes the long commands short enough for a test."""
 
 
 @pytest.fixture
@@ -68,6 +70,26 @@ def test_the_commands_of_the_study_run(tmp_path: Path, monkeypatch: pytest.Monke
         words = shlex.split(command)[1:]
         assert main([*words, *LESS.get(words[1], [])]) == 0, command
     assert (tmp_path / "out" / "run" / "report.html").stat().st_size > 100_000
+
+
+@pytest.mark.slow
+@pytest.mark.render
+def test_the_commands_of_the_world_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("frankik", reason="the world extra is not installed")
+    monkeypatch.chdir(tmp_path)
+    assert [shlex.split(command)[2] for command in WORLD] == ["try", "try", "render", "agree"]
+    printed = {}
+    for command in WORLD:
+        words = shlex.split(command)[1:]
+        assert main([*words, *LESS.get(words[1], [])] if words[1] == "agree" else words) == 0, command
+        printed[command] = capsys.readouterr().out
+    assert (tmp_path / "out" / "mug.gif").stat().st_size > 100_000
+    assert (tmp_path / "out" / "agree" / "summary.md").is_file()
+    (shown,) = [text for kind, text in BLOCKS if kind == "output"]
+    seconds = re.compile(r"[\d.]+ s to work out")
+    assert seconds.sub("", printed[WORLD[1]]).strip() == seconds.sub("", shown).strip()
 
 
 def test_the_commands_with_a_model_run_against_a_server(place: Path, capsys: pytest.CaptureFixture[str]) -> None:

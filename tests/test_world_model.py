@@ -32,3 +32,18 @@ def test_physics_needs_no_driver_and_leaves_no_file(driver: str | None, tmp_path
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout.strip(), done.stderr) == (0, "1", "")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_doctor_says_how_to_get_the_arm(monkeypatch: pytest.MonkeyPatch) -> None:
+    from sagehand.errors import MissingExtra
+    from sagehand.study.doctor import examine
+    from sagehand.world.robot.description import Robot
+
+    def missing(self: Robot, which: str) -> Path:
+        error = MissingExtra("the model of panda", "world")
+        error.hint = "pip install --no-deps dm-robotics-panda"
+        raise error
+
+    monkeypatch.setattr(Robot, "model_file", missing)
+    (found,) = [finding for finding in examine() if finding.what == "panda"]
+    assert (found.state, found.remedy) == ("note", "pip install --no-deps dm-robotics-panda")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from sagehand.errors import SagehandError
+from sagehand.errors import MissingExtra, SagehandError
 
 if TYPE_CHECKING:
     from sagehand.settings import Settings
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["Finding", "examine"]
 
 _CORE = ("jinja2", "numpy", "onnxruntime", "pillow", "pydantic", "pyyaml", "rich", "scipy", "typer")
-_EXTRAS = {"heic": "pillow_heif", "render": "mujoco", "torch": "torch", "vlm": "openai"}
+_EXTRAS = {"heic": "pillow_heif", "render": "mujoco", "torch": "torch", "vlm": "openai", "world": "frankik"}
 
 
 @dataclass(frozen=True)
@@ -53,6 +53,7 @@ def examine(cases: Path | None = None) -> list[Finding]:
         Finding("sqlite", "ok", sqlite3.sqlite_version),
         *[_package(name) for name in _CORE],
         *[_extra(extra, module) for extra, module in _EXTRAS.items()],
+        _guarded("panda", _panda),
         _guarded("embedder", _embedder),
     ]
     read: list[Settings] = []
@@ -96,6 +97,16 @@ def _extra(extra: str, module: str) -> Finding:
     if importlib.util.find_spec(module) is not None:
         return Finding(module, "ok", "installed")
     return Finding(module, "note", "not installed (optional)", f"pip install 'sagehand[{extra}]'")
+
+
+def _panda() -> Finding:
+    from sagehand.world.robot.description import load_robot
+
+    try:
+        load_robot("panda").model_file("arm")
+    except MissingExtra as error:
+        return Finding("panda", "note", "the arm's model is not installed (optional)", error.hint)
+    return Finding("panda", "ok", "the arm's model is installed")
 
 
 def _embedder() -> Finding:
