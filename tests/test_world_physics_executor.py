@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 
 from sagehand.errors import InputError, UnknownName
+from sagehand.world.approach import plan_approach
+from sagehand.world.clearance import Clearance
 from sagehand.world.executor import Attempt, Executor, PutCommand, Trial
 from sagehand.world.failures import Failure, Terminal
 from sagehand.world.frames import Pose, angle_between, axis_rotation, pose, translation
@@ -16,6 +19,7 @@ from sagehand.world.noise import ExecutionNoise
 from sagehand.world.objects.load import load_object
 from sagehand.world.objects.model import ObjectModel
 from sagehand.world.physics.executor import PhysicsExecutor, settle
+from sagehand.world.physics.reach import line_up, plan_reach
 from sagehand.world.physics.setup import physics_model
 from sagehand.world.scene import Placed, Scene
 from world_physics_things import DOWN, ball, block, post
@@ -233,6 +237,123 @@ def test_no_force_is_laid_on_that_the_hand_does_not_have() -> None:
 def test_an_unknown_target_is_named() -> None:
     with pytest.raises(UnknownName, match="cube"):
         PHYSICS.start(Scene((at(block(0.04)),))).grasp(GraspCommand("cube", above(), 0.06, 15.0))
+
+
+def test_a_trial_that_was_closed_does_nothing_more_but_says_how_things_are() -> None:
+    with PHYSICS.start(Scene((at(block(0.04)),))) as trial:
+        trial.grasp(GraspCommand("it", above(), 0.06, 15.0))
+    assert trial.scene["it"].T_world_object[2, 3] == pytest.approx(0.15, abs=0.005)
+    with pytest.raises(InputError, match="closed"):
+        trial.grasp(GraspCommand("it", above(), 0.06, 15.0))
+    with pytest.raises(InputError, match="closed"):
+        trial.put(PutCommand(above()))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("width_m", -0.01), ("width_m", math.nan), ("width_m", math.inf), ("force_n", -5.0), ("force_n", math.nan)]
+    + [("speed_scale", v) for v in (0.0, -1.0, 5.0, math.nan)]
+    + [("lift_m", v) for v in (0.0, -0.1, math.nan)]
+    + [("lift_acceleration", v) for v in (0.0, -2.0, math.inf)]
+    + [("pregrasp_m", -0.1)],
+)
+def test_a_command_with_a_number_that_means_nothing_is_refused(name: str, value: float) -> None:
+    values: dict[str, Any] = {"width_m": 0.06, "force_n": 15.0, name: value}
+    with pytest.raises(InputError, match=name):
+        GraspCommand("it", above(), **values)
+
+
+@pytest.mark.parametrize(("name", "value"), [("speed_scale", 0.0), ("speed_scale", math.nan), ("retreat_m", -0.1)])
+def test_so_is_one_to_put_down(name: str, value: float) -> None:
+    with pytest.raises(InputError, match=name):
+        PutCommand(above(), **{name: value})
+    with pytest.raises(InputError, match="rigid"):
+        PutCommand(np.full((4, 4), math.nan))
+
+
+def test_things_that_stand_in_one_another_are_no_scene() -> None:
+    two = (at(block(0.04)), at(block(0.04), y=0.02, name="other"))
+    with pytest.raises(InputError, match="other stands 20 mm deep in it"):
+        PHYSICS.start(Scene(two))
+    with pytest.raises(InputError, match="30 mm deep in table"):
+        PHYSICS.start(Scene((Placed("it", block(0.04), translation(0.5, 0, -0.03)),)))
+
+
+@pytest.mark.parametrize("force_n", [0.0, 1e-6])
+def test_without_a_force_the_fingers_do_not_close_and_that_is_no_wrong_place(force_n: float) -> None:
+    tried = attempt(at(block(0.04)), force_n=force_n)
+    assert tried.truth.failure == Failure.SLIP
+    assert "did not close" in tried.truth.why
+    assert not tried.observation.contact
+
+
+def test_odd_commands_come_to_an_honest_end() -> None:
+    assert attempt(at(block(0.04)), width_m=0.2).truth.success  # no wider than the hand opens
+    assert attempt(at(block(0.04)), width_m=0.0).truth.failure == Failure.WIDTH_MISMATCH
+    assert attempt(at(block(0.04), x=3.0), T=above(x=3.0)).truth.failure == Failure.UNREACHABLE
+    assert attempt(at(block(0.04), x=3.0)).truth.failure == Failure.POSITION_ERROR  # it is not where the hand goes
+    assert attempt(at(block(0.04)), lift_m=5.0).truth.failure == Failure.UNREACHABLE
+
+
+def test_it_can_be_put_onto_something_and_not_where_something_stands() -> None:
+    for height, on_it in ((0.03, True), (0.2, False)):
+        there = at(block(0.1, 0.1, height, mass_kg=0.8), y=0.2, name="there")
+        with PHYSICS.start(Scene((at(block(0.04)), there))) as trial:
+            assert trial.grasp(GraspCommand("it", above(), 0.06, 15.0)).truth.success
+            put = trial.put(PutCommand(above(y=0.2, z=0.051)))
+            assert put.truth.success is on_it, put.truth.why
+            assert trial.held is None
+            assert bool(abs(trial.scene["it"].T_world_object[2, 3] - height) < 0.002) is on_it
+
+
+def test_to_put_down_at_a_snails_pace_is_not_begun() -> None:
+    with PHYSICS.start(Scene((at(block(0.04)),))) as trial:
+        trial.grasp(GraspCommand("it", above(), 0.06, 15.0))
+        put = trial.put(PutCommand(above(), speed_scale=0.001))
+        assert "would take" in put.truth.why
+        assert trial.held == "it"
+
+
+def test_a_posture_that_can_lift_is_preferred_to_the_nearest_one() -> None:
+    T = pose((0.5, -0.25, 0.12), axis_rotation("z", -0.6)[:3, :3] @ SIDE)
+    scene = Scene((at(post(0.02, 0.2), y=-0.25),))
+    command = GraspCommand("it", T, 0.06, 15.0)
+    kinematics = PHYSICS.kinematics
+    clearance = Clearance(scene, PHYSICS.robot)
+    nearest = plan_approach(kinematics, clearance, command.T_world_pregrasp, T, 0.06, ("it",))
+    assert nearest.path is not None
+    assert line_up(kinematics, nearest.path[-1], 0.15) is None
+    way = plan_reach(kinematics, scene, command, 0.06)
+    assert way.path is not None
+    assert line_up(kinematics, way.path[-1], 0.15) is not None
+    with PHYSICS.start(scene) as trial:
+        truth = trial.grasp(command).truth
+    assert truth.success
+    assert truth.details["rise_m"] == pytest.approx(0.15, abs=0.005)
+
+
+def test_what_slides_in_the_fingers_slips_by_as_much_as_it_stays_behind() -> None:
+    slippery = attempt(at(block(0.04, height_m=0.1, mass_kg=0.5, friction=0.40)), T=above(z=0.07), force_n=7.0).truth
+    firm = attempt(at(block(0.04, height_m=0.1, mass_kg=0.5, friction=0.50)), T=above(z=0.07), force_n=7.0).truth
+    assert slippery.success  # 7 N need 0.35 to hold and 0.42 to lift it
+    assert slippery.slip_m == pytest.approx(firm.details["rise_m"] - slippery.details["rise_m"], abs=0.001)
+    assert slippery.slip_m > 0.01
+    assert firm.slip_m < 0.001
+    assert max(slippery.turn_rad, firm.turn_rad) < math.radians(1)
+
+
+def test_a_finger_presses_on_a_rim_with_the_commanded_force() -> None:
+    bowl = load_object("bowl")
+    rim = bowl.regions["rim"].T_object_region @ axis_rotation("x", math.pi)
+    truth = attempt(at(bowl), T=translation(0.5) @ rim, width_m=0.03, force_n=10.0).truth
+    assert truth.success
+    assert truth.applied_n == pytest.approx(10.0, rel=0.15)  # its points, added up as numbers, press with 22 N
+
+
+def test_fingers_that_close_over_an_edge_do_not_jam_between_arm_and_table() -> None:
+    truth = attempt(at(block(0.06, height_m=0.1, mass_kg=0.4)), T=above(y=0.03, z=0.105)).truth
+    assert truth.failure == Failure.WIDTH_MISMATCH
+    assert truth.applied_n < 12.0  # an arm that does not give way presses with 47 N
 
 
 def test_a_scene_comes_to_rest() -> None:

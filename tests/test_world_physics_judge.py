@@ -10,13 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sagehand.world.failures import Terminal
-from sagehand.world.frames import axis_rotation, pose, rotation_of, translation
+from sagehand.world.frames import axis_rotation, invert, pose, rotation_of, translation
 from sagehand.world.grasp import GraspCommand
 from sagehand.world.objects.model import Cavity, ObjectModel
 from sagehand.world.objects.shapes import Shell, solids_of
 from sagehand.world.physics.aftermath import height_along, measure
 from sagehand.world.physics.control import Cell
 from sagehand.world.physics.judge import judge, span_between
+from sagehand.world.physics.monitor import Touches
 from sagehand.world.physics.record import Record, spill_angle
 from sagehand.world.physics.setup import physics_model
 from sagehand.world.robot.description import load_robot
@@ -111,6 +112,36 @@ def test_what_is_carried_is_measured_on_what_carries_it() -> None:
     carried = measure(record, "it", record.cell.touches(), ("it",))
     assert carried.moved_m["it"] == pytest.approx(0.15, abs=1e-3)
     assert carried.moved_m["on"] < 0.001
+
+
+def test_what_pivots_at_the_fingers_turns_and_does_not_slip_and_what_slides_slips() -> None:
+    record = recorded(Placed("it", block(0.03, 0.2, 0.03), translation(0.5)))
+    cell = record.cell
+    tcp = cell.T_world_tcp
+    before = tcp @ translation(0, 0.08, 0.05)  # its origin is far from the fingers
+    record.in_tcp["it"] = invert(tcp) @ before
+    turn = axis_rotation("y", math.radians(12))
+    for motion, slip, turned in ((turn, 0.0, 12), (translation(0.006, 0.002, 0.003), 0.007, 0)):
+        moved(record, "it", tcp @ motion @ invert(tcp) @ before)
+        end = measure(record, "it", cell.touches(), ("it",))
+        assert end.slip_m == pytest.approx(slip, abs=1e-9)
+        assert math.degrees(end.turn_rad) == pytest.approx(turned, abs=1e-5)
+
+
+def test_the_points_of_a_rim_count_together_and_friction_that_holds_a_wedge_counts_against_it() -> None:
+    record = recorded(Placed("it", block(0.04), translation(0.5)))
+    pair = (0, record.owner("it"))
+    for points, whole, counted in (
+        ([(0, 10, 0), (0, 5, 0)], (0, 15, 3), 15.0),  # a flat side, which friction carries: its normal force
+        ([(6, 8, 0), (-6, 8, 0)], (0, 16, 0), 16.0),  # a curved side: 20 N in all, of which 12 press each other
+        ([(0, 10, 0), (-9, 4, 0)], (0, 10, 0), 10.0),  # an edge wedged in, held by friction of the same finger
+    ):
+        record.look(Touches({}, {}))
+        record.pressed_n.clear()
+        touches = Touches({}, {}, {pair: np.array([np.sum(points, axis=0), whole], dtype=float)})
+        record.look(touches)
+        record.look(touches)
+        assert record.pressed_n["it"] == pytest.approx(counted)
 
 
 def test_what_is_pressed_too_hard_is_broken_and_what_is_durable_bears_a_knock() -> None:

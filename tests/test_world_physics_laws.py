@@ -9,8 +9,9 @@ import pytest
 
 from sagehand.world.frames import pose, translation
 from sagehand.world.objects.model import ObjectModel
+from sagehand.world.objects.shapes import Shell, solids_of
 from sagehand.world.physics.control import Cell
-from sagehand.world.physics.monitor import FIXED, force_on_robot
+from sagehand.world.physics.monitor import FIXED, Pushes, force_on_robot
 from sagehand.world.physics.motion import SHAKE_M, duration, shake, timed
 from sagehand.world.physics.reach import line_up
 from sagehand.world.physics.setup import TIMESTEP, physics_model
@@ -83,6 +84,49 @@ def test_the_force_falls_on_the_object_even_where_it_stands_off_the_middle() -> 
     cell.close(20.0, 0.05, lambda _: False)
     assert cell.touches().grip(2) == pytest.approx((20.0, 20.0), rel=0.05)
     assert cell.T_world("it")[1, 3] == pytest.approx(0.0, abs=0.001)  # and it is pushed to the middle
+
+
+def test_the_force_on_a_ring_is_that_of_its_points_together() -> None:
+    solids = tuple(solids_of(Shell(0.03, 0.03, 0.06, 0.004, 0.004), np.eye(4)))
+    ring = replace(block(0.04), solids=solids)
+    scene = Scene((Placed("it", ring, translation(0.5, 0.028)),))
+    cell = Cell(physics_model(scene, ROBOT), scene)
+    answer = KINEMATICS.inverse(pose((0.5, 0.0, 0.05), DOWN))
+    assert answer.q is not None
+    cell.place(answer.q, 0.04)
+    cell.close(10.0, 0.05, lambda _: False)
+    touches = cell.touches()
+    assert touches.grip(2) == pytest.approx((10.0, 10.0), rel=0.01)
+    for finger in (0, 1):
+        owners = np.sort(cell.world.owner[cell.data.contact.geom], axis=1)
+        rows = np.flatnonzero((owners == (finger, 2)).all(axis=1) & (cell.data.contact.efc_address >= 0))
+        forces = cell.data.efc_force[cell.data.contact.efc_address[rows]]
+        along = cell.data.contact.frame[rows, :3] @ cell.T_world_tcp[:3, 1]
+        assert np.linalg.norm(touches.push_n[finger, 2][0]) == pytest.approx(np.abs(forces * along).sum(), rel=0.02)
+
+
+def test_a_mean_over_steps_is_their_impulse() -> None:
+    cell = closed_on(block(0.036), 20.0)
+    pushes, steps = Pushes(cell.world), []
+    for number in range(25):
+        cell.press_fingers(20.0 + 10.0 * (number % 2))
+        cell.rest(0.002)
+        pushes.add(cell.data)
+        steps.append(cell.touches().push_n[0, 2])
+    assert pushes.take()[0, 2] == pytest.approx(np.mean(steps, axis=0), abs=0.01)
+    assert np.ptp([s[0] for s in steps], axis=0).max() > 0.5
+    assert pushes.take() == {}
+
+
+def test_fingers_do_not_swing_open_and_shut_on_what_they_hold() -> None:
+    cell = closed_on(block(0.022, 0.26, 0.019, mass_kg=0.27), 55.0)
+    half = cell.width_m
+    cell.data.qvel[cell.world.finger_dof] = 0.02  # as if something had knocked them open
+    widths: list[float] = []
+    for _ in range(150):
+        cell.rest(0.002)
+        widths.append(cell.width_m - half)
+    assert max(np.abs(widths[50:])) < 2e-5  # within 0.1 s they are at rest again
 
 
 @pytest.mark.parametrize(("friction", "holds"), [(0.235, False), (0.255, True)])

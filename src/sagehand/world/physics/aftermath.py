@@ -36,8 +36,9 @@ class Aftermath:
     Attributes:
         in_hand: Objects that the fingers hold off the table.
         moved_m: Object → how far its centre of mass was moved [m]; of what the target carries, how far on the target.
-        slip_m: How far the target moved in the hand since it was grasped [m].
-        turn_rad: And how far it turned [rad].
+        slip_m: How far that point of the target which was at the TCP when it was grasped has moved in the hand since [m]: a
+            target that pivots about the pads does not slip, however far its own origin swings.
+        turn_rad: And how far the target turned [rad].
         rise_m: How far above its start the target's centre of mass is [m].
         toppled: Objects that stood and lie.
         broken: Object that broke → by what.
@@ -65,8 +66,7 @@ def measure(record: Record, target: str, touches: Touches, hand: tuple[str, ...]
     slip = turn = 0.0
     if target in record.in_tcp and target in hand:
         before, now = record.in_tcp[target], cell.T_tcp(target)
-        com = record.com_of(target)
-        slip = float(np.linalg.norm((now @ com - before @ com)[:3]))
+        slip = float(np.linalg.norm((now @ invert(before))[:3, 3]))  # of the point at the TCP's origin
         turn = angle_between(before, now)
     return Aftermath(
         in_hand=hand,

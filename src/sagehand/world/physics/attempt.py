@@ -14,7 +14,7 @@ from sagehand.world.grasp import GraspCommand
 from sagehand.world.physics.aftermath import measure
 from sagehand.world.physics.control import Cell
 from sagehand.world.physics.judge import judge
-from sagehand.world.physics.monitor import FIXED, Touches, grip_slope, part_name
+from sagehand.world.physics.monitor import FIXED, Touches, force_on_robot, grip_slope, part_name
 from sagehand.world.physics.motion import APPROACH_SPEED, duration, shake, timed
 from sagehand.world.physics.reach import line_up
 from sagehand.world.physics.record import Record, Stop
@@ -128,7 +128,7 @@ class Try:
     def _close(self) -> None:
         cell, record, target = self.cell, self.record, self.command.target
         before = {name: cell.T_world(name) for name in cell.world.names}
-        cell.close(self.force_n, self.robot.finger_speed * self.command.speed_scale, record.look_closing)
+        cell.close(self.force_n, self.robot.finger_speed * self.command.speed_scale, self._look_closing)
         touches = cell.touches()
         least = _HELD_SHARE * self.force_n
         grasped = [n for n in cell.world.names if min(touches.grip(record.owner(n))) > least]
@@ -138,10 +138,17 @@ class Try:
         closing = cell.T_world_tcp[:3, 1]
         record.slope = {n: grip_slope(cell.world, cell.data, record.owner(n), closing) for n in record.grasped}
         record.in_tcp = {name: cell.T_tcp(name) for name in record.grasped}
-        self._width_m = cell.width_m
+        self._width_m = record.closed_m = cell.width_m
         totals = [sum(f for pair, f in touches.normal_n.items() if finger in pair) for finger in (0, 1)]
         self._effort_n = sum(totals) / 2
         self._contact = self._width_m > 0.001 and min(totals) > least
+
+    def _look_closing(self, touches: Touches) -> bool:
+        """Where a finger climbs on what it closes on, the guard of the approach still watches: the arm gives way."""
+        cell = self.cell
+        if float(np.linalg.norm(force_on_robot(cell.world, cell.data))) > GUARD_N:
+            cell.give_way()
+        return self.record.look_closing(touches)
 
     def _lift(self) -> bool:
         """Whether what was grasped was lifted, and not lost."""

@@ -3,6 +3,10 @@
 Each joint of the arm is a stiff spring towards its commanded angle within its torque limit, with the commanded rate fed
 forward. A finger is a motor whose force falls with its speed: what stops it feels just the commanded force (GRASPING §9: as a
 position servo every command gave the same force). The two are coupled one to one, as by the hand's belt.
+
+That fall must be gentle while something is between the fingers. MuJoCo integrates it implicitly, which makes a finger of 0.1 kg
+heavier by time step times slope, and the contact's solver does not know of it: at 60 N over 0.05 m/s that was 2.4 kg, contacts
+were twenty times too soft, and the fingers swung open and shut on what they held with up to one and a half times the command.
 """
 
 from __future__ import annotations
@@ -17,7 +21,7 @@ from numpy.typing import NDArray
 
 from sagehand.world.frames import Pose, invert, pose
 from sagehand.world.model import mujoco_module, set_pose
-from sagehand.world.physics.monitor import Touches, force_on_robot, read_touches
+from sagehand.world.physics.monitor import Pushes, Touches, force_on_robot, read_touches
 from sagehand.world.physics.motion import Timed, still
 from sagehand.world.physics.setup import DAMPING_RATIO, FINGER_DAMPING, FINGER_STIFFNESS, TIMESTEP, PhysicsModel
 from sagehand.world.scene import Scene
@@ -34,6 +38,9 @@ TOUCH_N = 3.0
 """With how much a finger closes before it has met anything [N]; the commanded force is laid on when both stand still."""
 RAMP_S = 0.2
 """In how long [s]."""
+PRESS_DAMPING = 60.0
+"""By how much a pressing finger's force falls with its speed at most [N s/m]: ``TOUCH_N`` over the Panda's finger speed; a weaker
+force falls to nothing at that speed."""
 FILTER_S = 0.010
 """Over how long a guarded motion averages what it feels, so that it is not stopped by a knock that lasts a thousandth of a
 second [s] (O)."""
@@ -164,6 +171,10 @@ class Cell:
         """
         self._fingers(math.copysign(force_n, speed), 1.0, 0.0, -force_n / abs(speed))
 
+    def press_fingers(self, force_n: float) -> None:
+        """Let each finger press inwards with a force [N] that hardly depends on its speed, on what it has met."""
+        self._fingers(-force_n, 1.0, 0.0, -min(PRESS_DAMPING, force_n / self.world.robot.finger_speed))
+
     def run(
         self,
         motion: Timed,
@@ -186,24 +197,32 @@ class Cell:
         data, n = self.data, self._n
         step, model = self._mj.mj_step, self.model
         guard = None if guard_n is None else _Guard(self, guard_n, weight_n)
+        pushes = Pushes(self.world) if stop is not None else None
         for number in range(0, len(rows), _STEPS):
             for row in rows[number : number + _STEPS]:
                 data.ctrl[:n] = row
                 step(model, data)
+                if pushes is not None:
+                    pushes.add(data)
                 if guard is not None and guard.trips():
                     data.ctrl[:n] = self.q
                     self._tick(TIMESTEP)
                     return True
             self._tick(min(_STEPS, len(rows) - number) * TIMESTEP)
-            if stop is not None and stop(self.touches()):
+            if number + _STEPS >= len(rows):
+                data.ctrl[:n] = motion.q[-1]
+            if stop is not None and stop(read_touches(self.world, data, pushes)):
                 data.ctrl[:n] = self.q
                 return True
-        data.ctrl[:n] = motion.q[-1]
         return False
 
     def rest(self, seconds: float, stop: Callable[[Touches], bool] | None = None) -> bool:
         """Keep the arm where it is told to be."""
         return self.run(still(np.array(self.data.ctrl[: self._n]), seconds), stop)
+
+    def give_way(self) -> None:
+        """Let the arm stay where it was pushed to, instead of pressing back."""
+        self.data.ctrl[: self._n] = self.q
 
     def close(self, force_n: float, speed: float, stop: Callable[[Touches], bool]) -> bool:
         """Close at a finger speed [m/s] until both fingers stand still, then lay the force [N] on; whether ``stop`` ended it."""
@@ -219,7 +238,7 @@ class Cell:
             stalled = stalled + SAMPLE_S if slow and waited > 2 * SAMPLE_S else 0.0
         steps = round(RAMP_S / SAMPLE_S)
         for number in range(1, steps + 1):
-            self.drive_fingers(-speed, touch + (force_n - touch) * number / steps)
+            self.press_fingers(touch + (force_n - touch) * number / steps)
             if self.rest(SAMPLE_S, stop):
                 return True
         return self.rest(0.1, stop)

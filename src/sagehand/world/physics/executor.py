@@ -16,17 +16,20 @@ from sagehand.world.grasp import GraspCommand
 from sagehand.world.noise import ExecutionNoise, Motion
 from sagehand.world.physics.attempt import Try, seconds_ahead
 from sagehand.world.physics.control import Cell, Watch
+from sagehand.world.physics.monitor import FIXED
 from sagehand.world.physics.put import put_down
 from sagehand.world.physics.reach import plan_reach
-from sagehand.world.physics.setup import physics_model
+from sagehand.world.physics.setup import TABLE_NAME, physics_model
 from sagehand.world.robot.description import Robot, load_robot
 from sagehand.world.robot.kinematics import Kinematics
 from sagehand.world.scene import Scene
 
-__all__ = ["LIMIT_S", "PhysicsExecutor", "PhysicsTrial", "settle"]
+__all__ = ["LIMIT_S", "OVERLAP_M", "PhysicsExecutor", "PhysicsTrial", "settle"]
 
 LIMIT_S = 60.0
 """A grasp that would take longer is not begun [s]."""
+OVERLAP_M = 0.005
+"""Things that stand deeper in one another than this would fly apart at once [m]."""
 
 
 class PhysicsExecutor:
@@ -53,6 +56,7 @@ class PhysicsExecutor:
 
         Raises:
             MissingExtra: MuJoCo or the robot's model is not installed.
+            InputError: Two objects, or one and the table, stand in one another.
         """
         return PhysicsTrial(scene, self.kinematics, noise, self.watch)
 
@@ -66,7 +70,9 @@ class PhysicsTrial:
         """Begin with the arm at home."""
         self.kinematics = kinematics
         self.cell = Cell(physics_model(scene, kinematics.robot), scene, watch)
+        _refuse_overlap(self.cell)
         self._scene, self._noise = scene, noise
+        self._closed = False
         self._held: str | None = None
         self._in_tcp: Pose | None = None
 
@@ -81,7 +87,8 @@ class PhysicsTrial:
         return self._held
 
     def close(self) -> None:
-        """Free what it holds: nothing that lives on without it."""
+        """End the trial; where things are can still be asked."""
+        self._closed = True
 
     def __enter__(self) -> Self:
         return self
@@ -95,9 +102,10 @@ class PhysicsTrial:
         """Carry out a grasp.
 
         Raises:
-            InputError: Something is in the hand.
+            InputError: Something is in the hand, or the trial was closed.
             UnknownName: The scene has no such object.
         """
+        self._refuse_closed()
         if self._held is not None:
             raise InputError(f"the {self._held} is in the hand", hint="put it down first")
         scene, robot = self.scene, self.kinematics.robot
@@ -121,8 +129,9 @@ class PhysicsTrial:
         """Put down what is in the hand.
 
         Raises:
-            InputError: Nothing is in the hand.
+            InputError: Nothing is in the hand, or the trial was closed.
         """
+        self._refuse_closed()
         if self._held is None or self._in_tcp is None:
             raise InputError("nothing is in the hand", hint="grasp something first")
         put, still_held = put_down(
@@ -131,6 +140,10 @@ class PhysicsTrial:
         if not still_held:
             self._held = self._in_tcp = None
         return put
+
+    def _refuse_closed(self) -> None:
+        if self._closed:
+            raise InputError("this trial was closed", hint="start another one in its scene")
 
     def _motion(self) -> Motion:
         return self._noise.motion() if self._noise is not None else Motion(np.eye(4), 1.0)
@@ -148,6 +161,17 @@ def settle(scene: Scene, robot: Robot | str | None = None, longest_s: float = 3.
     cell = Cell(physics_model(scene, which), scene)
     cell.settle(longest_s)
     return scene.with_objects(o.at(cell.T_world(o.name)) for o in scene.objects)
+
+
+def _refuse_overlap(cell: Cell) -> None:
+    world = cell.world
+    for (low, high), depth in cell.touches().depth_m.items():
+        if high >= 2 and (low >= 2 or low == FIXED) and depth > OVERLAP_M:
+            other = TABLE_NAME if low == FIXED else world.names[low - 2]
+            raise InputError(
+                f"{world.names[high - 2]} stands {depth * 1e3:.0f} mm deep in {other}",
+                hint="place it elsewhere, or let the scene come to rest first: settle(scene)",
+            )
 
 
 def _never(way: Approach, failure: Failure, why: str, clock_s: float) -> Attempt:

@@ -26,6 +26,7 @@ TURNED = math.radians(30)
 RAISED_M = 0.020
 """Lost below this, it slipped; above, it was dropped [m]."""
 _FAR = 0.5
+_OPEN_M = 0.002  # farther apart than this beyond what is between them, fingers did not close
 
 
 def judge(command: GraspCommand, record: Record, end: Aftermath) -> Truth:
@@ -104,6 +105,9 @@ def _missed(command: GraspCommand, record: Record, end: Aftermath) -> tuple[Fail
     if target not in record.grasped:
         if target in record.clasped:
             return Failure.ORIENTATION, "squeezed out of the fingers as they closed"
+        span = span_between(record, command)
+        if 0 < span < record.closed_m - _OPEN_M:
+            return Failure.SLIP, f"with {command.force_n:.2g} N the fingers did not close on it"
         return Failure.POSITION_ERROR, "the fingers closed beside it"
     if record.stuck:
         return Failure.UNREACHABLE, "the arm cannot go straight up from here"

@@ -28,6 +28,8 @@ ABOVE_M = 0.10
 """From so high above the place the hand goes straight down [m]."""
 SET_N = 5.0
 """What is set down stands when it presses back with so much [N]: half of what stops a grasp, for it is in the hand."""
+LONGEST_S = 60.0
+"""A descent that would take longer is not begun [s], as a grasp."""
 OFF_M, TILT = 0.020, math.radians(15)
 """Farther from where the hand let go of it, or turned by more, it was not put down (see :class:`PutTruth`)."""
 
@@ -61,6 +63,11 @@ def put_down(
         )
         return Put(Observation(False, ik.position_error_m, ik.rotation_error_rad), truth), True
     there, down = way
+    ahead = ABOVE_M / (APPROACH_SPEED * command.speed_scale)
+    if ahead > LONGEST_S:
+        why = f"it would take {ahead:.0f} s to go down, allowed are {LONGEST_S:.0f}"
+        truth = PutTruth(False, cell.T_world(name), math.inf, _tilt(cell.T_world(name)), why=why)
+        return Put(Observation(False, ik.position_error_m, ik.rotation_error_rad), truth), True
     speed, carry = APPROACH_SPEED * command.speed_scale, CARRY_SPEED * command.speed_scale
     fastest = kinematics.robot.velocity
     over = float(np.linalg.norm(above[:3, 3] - cell.T_world_tcp[:3, 3]))

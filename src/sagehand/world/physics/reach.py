@@ -23,7 +23,7 @@ _STEP_RAD = 0.035
 
 
 def plan_reach(kinematics: Kinematics, scene: Scene, command: GraspCommand, width_m: float) -> Approach:
-    """The way to a grasp, with the arm in the posture that comes nearest to nothing.
+    """The way to a grasp, with the arm in the posture that comes nearest to nothing; one that can lift before one that cannot.
 
     Args:
         kinematics: Of the arm.
@@ -33,7 +33,13 @@ def plan_reach(kinematics: Kinematics, scene: Scene, command: GraspCommand, widt
     """
     clearance = Clearance(scene, kinematics.robot)
     return plan_approach(
-        kinematics, clearance, command.T_world_pregrasp, command.T_world_grasp, width_m, (command.target,)
+        kinematics,
+        clearance,
+        command.T_world_pregrasp,
+        command.T_world_grasp,
+        width_m,
+        (command.target,),
+        lift_m=command.lift_m,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -50,13 +51,18 @@ class Record:
     Attributes:
         cell: Where it happens.
         scene: How it began.
-        pressed_n: Object → largest force of one part of the robot on it, averaged over 20 ms [N].
+        pressed_n: Object → largest force of one part of the robot on it [N]: the length of the vector sum of the normal forces
+            of all their contact points, averaged over 20 ms. That is the normal force of one finger which ``f_safe_n`` is
+            about, also on a curved rim, whose points press at angles. It is never more than with friction added: where the
+            edge of a pad is wedged between two pieces of a rim, normal forces along the rim are held by friction of the same
+            finger, and press nothing.
         met_n: The same, while the hand approached [N].
         spilt: Vessels whose water came to the rim.
         stop: What the approach met, if anything.
         gave_up: It was too far away for the fingers to close.
         clasped: Objects that both fingers touched at any time while closing.
         grasped: Objects between the fingers when closed.
+        closed_m: How far apart the fingers were then [m].
         turned: Object → how far it turned while they closed [rad].
         slope: Object → angle of the fingers' contact normals with it from the closing axis [rad].
         in_tcp: Object → (4, 4) where it was in the TCP's frame when closed [m].
@@ -77,6 +83,7 @@ class Record:
     gave_up: bool = False
     clasped: set[str] = field(default_factory=set)
     grasped: tuple[str, ...] = ()
+    closed_m: float = 0.0
     turned: dict[str, float] = field(default_factory=dict)
     slope: dict[str, float] = field(default_factory=dict)
     in_tcp: dict[str, Pose] = field(default_factory=dict)
@@ -84,7 +91,7 @@ class Record:
     hangs: tuple[str, ...] = ()
     fall_speed: dict[str, float] = field(default_factory=dict)
     top_rise_m: float = 0.0
-    _last: dict[tuple[int, int], float] = field(default_factory=dict)
+    _last: Mapping[tuple[int, int], Array] = field(default_factory=dict)
     _speeds: dict[str, deque[Array]] = field(default_factory=dict)
     _fragile: tuple[str, ...] = ()
     _free: int = 0
@@ -118,15 +125,12 @@ class Record:
         return self._look(touches, self.pressed_n)
 
     def _look(self, touches: Touches, pressed_n: dict[str, float]) -> bool:
-        now: dict[tuple[int, int], float] = {}
-        for pair, force in touches.normal_n.items():
-            if pair[0] in PARTS and pair[1] >= 2:
-                now[pair] = force
-                mean = (force + self._last.get(pair, 0.0)) / 2
-                name = self.cell.world.names[pair[1] - 2]
-                if mean > pressed_n.get(name, 0.0):
-                    pressed_n[name] = mean
-        self._last = now
+        for pair, push in touches.push_n.items():
+            mean = float(np.linalg.norm(push + self._last.get(pair, 0.0), axis=1).min()) / 2
+            name = self.cell.world.names[pair[1] - 2]
+            if mean > pressed_n.get(name, 0.0):
+                pressed_n[name] = mean
+        self._last = touches.push_n
         for name, speeds in self._speeds.items():
             dof = self.cell.world.object_dof[name]
             speeds.append(np.array(self.cell.data.qvel[dof : dof + 3]))
