@@ -28,6 +28,7 @@ SCRIPTS: dict[str, tuple[list[str], list[str]]] = {
     "guided": ([], ["--rounds", "1", "--time-scale", "0", "--steps", "1"]),
     "faults": ([], ["--decisions", "5", "--no-alone"]),
     "world_ik": ([], ["--poses", "30", "--every", "60"]),
+    "world_speed": ([], ["--grasps", "6", "--physics", "2", "--rounds", "1"]),
 }
 """Script → its arguments, and those of ``--quick``."""
 

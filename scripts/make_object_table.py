@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from sagehand.world.constants import GRAVITY
 from sagehand.world.grasp import LIFT_ACCELERATION
 from sagehand.world.objects.load import GROUPS, load_object, load_spec, object_names, split_of
 from sagehand.world.objects.model import ObjectModel
@@ -17,7 +18,6 @@ from sagehand.world.objects.sources import is_estimate, is_from_memory, shared_s
 from sagehand.world.objects.spec import Constant, ObjectSpec, Size
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "objects.md"
-GRAVITY = 9.81
 
 HEAD = """\
 # Objects
@@ -33,7 +33,7 @@ and says that the hand can do none. The force by weight, m·(g + 2) / (2·μ), i
 nothing turns it.
 
 Load one with `load_object("cup")`, an instance with `load_object("cup", "small")`, and a file of your own with
-`load_object("my-cup.yaml")`.
+`load_object("my-cup.yaml")`; [world-files.md](world-files.md) shows how one is written.
 """
 
 TITLES = {

@@ -19,6 +19,7 @@ from sagehand.world.objects.load import (
     instance_names,
     load_object,
     load_spec,
+    object_and_instance,
     object_names,
     resolve,
     split_of,
@@ -127,6 +128,21 @@ def test_a_file_of_your_own(tmp_path: Path) -> None:
     assert instance_names(str(path)) == ["big"]
 
 
+def test_an_instance_of_a_file_of_your_own(tmp_path: Path) -> None:
+    """Whoever writes instances can name them as those that ship: with a slash."""
+    path = write(tmp_path, plain() | {"instances": {"big": {"title": "A big brick", "scale": 2.0}}})
+    loud = path.rename(tmp_path / "Brick.YAML")
+    big = resolve(f"{loud}/big")
+    assert (big.name, big.base) == ("brick-big", "brick")
+    assert np.allclose(big.size_m, (0.12, 0.08, 0.06))
+    assert object_and_instance(f"{loud}/big") == (str(loud), "big")
+    assert object_and_instance(str(loud)) == (str(loud), None)
+    assert object_and_instance("cup/small") == ("cup", "small")
+    assert object_and_instance("cup") == ("cup", None)
+    with pytest.raises(UnknownName, match="instance of brick 'bif'; known: big"):
+        resolve(f"{loud}/bif")
+
+
 def test_a_file_that_changed_is_read_again(tmp_path: Path) -> None:
     path = write(tmp_path, plain())
     assert load_object(path).friction == 0.5
@@ -161,6 +177,13 @@ def test_a_file_that_changed_is_read_again(tmp_path: Path) -> None:
         ({"instances": {"odd": {"title": "odd", "scale": 0}}}, "instances.odd.scale: it must be above 0", ""),
         ({"instances": {"odd": {"title": "odd", "sclae": 2}}}, "there is no field 'instances.odd.sclae'", "'scale'"),
         ({"cavity": {"radius_m": 0.1, "floor_m": 0.2, "rim_m": 0.1}}, "cavity: its floor", ""),
+        ({"format": 2}, "format is 2: it was written for a newer version; this one reads 1", "update"),
+        ({"format": 0}, "format is 0; it must be 1", ""),
+        (
+            {"rolling_friction": {"value": 0.001, "source": "ruler"}},
+            "no field 'rolling_friction'",
+            "rolling_friction_m",
+        ),
         ({"shapes": []}, "there is no field 'shapes'", "parts"),
     ],
 )
@@ -248,6 +271,33 @@ def test_junk_in_any_field_is_an_input_error_or_an_object(tmp_path: Path, field:
     assert np.isfinite([model.mass_kg, model.friction, model.f_safe_n, *low, *high, *model.com_m]).all()
     assert model.mass_kg > 0
     assert model.f_safe_n > 0
+
+
+def leaves(doc: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    rows = doc.items() if isinstance(doc, dict) else enumerate(doc) if isinstance(doc, list) else ()
+    return [leaf for key, value in rows for leaf in leaves(value, (*path, key))] + ([path] if path else [])
+
+
+@given(path=st.sampled_from(leaves(plain())), value=junk, name=st.none() | st.text(max_size=5) | st.integers())
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_a_file_mutated_anywhere_is_an_input_error_or_an_object(
+    tmp_path: Path, path: tuple[Any, ...], value: object, name: object
+) -> None:
+    """A value is junk, or a field is called by something else."""
+    doc: Any = plain()
+    at = doc
+    for key in path[:-1]:
+        at = at[key]
+    if name is not None and isinstance(at, dict):
+        at[name] = at.pop(path[-1])
+    else:
+        at[path[-1]] = value
+    told = ""
+    try:
+        model = load_object(write(tmp_path, doc))
+    except InputError as error:
+        told = error.message
+    assert "brick.yaml" in told or np.isfinite([*model.bounds_m[1], *model.com_m]).all()
 
 
 def test_sources_are_named() -> None:

@@ -22,6 +22,7 @@ from sagehand.world.objects.shapes import (
     Solid,
     SolidKind,
     Sphere,
+    reach,
     signed_distance,
     solids_of,
 )
@@ -50,8 +51,8 @@ def one(what: Shape, T: Pose | None = None) -> Solid:
 
 def cloud(solid: Solid, seed: int, count: int = 400) -> np.ndarray:
     """Points about a solid, in the object's frame."""
-    reach = np.array([solid.size.max() + (solid.size[1] if solid.kind is SolidKind.CAPSULE else 0)] * 3)
-    own = np.random.default_rng(seed).uniform(-1.6, 1.6, (count, 3)) * reach
+    most = np.array([solid.size.max() + (solid.size[1] if solid.kind is SolidKind.CAPSULE else 0)] * 3)
+    own = np.random.default_rng(seed).uniform(-1.6, 1.6, (count, 3)) * most
     return np.asarray(own @ solid.T_object_solid[:3, :3].T + solid.T_object_solid[:3, 3])
 
 
@@ -129,6 +130,29 @@ def test_the_box_is_tight(what: Shape, T: Pose) -> None:
         for face, sign in ((low, -1.0), (high, 1.0)):
             direction = sign * np.eye(3)[axis]
             assert face[axis] == pytest.approx(support(solid, direction)[axis], abs=1e-9)
+
+
+@given(what=shape, T=place, turn=place)
+@settings(max_examples=60, deadline=None)
+def test_the_reach_along_any_axes_is_that_of_the_furthest_points(what: Shape, T: Pose, turn: Pose) -> None:
+    solid, R = one(what, T), turn[:3, :3]
+    middle = solid.T_object_solid[:3, 3]
+    furthest = [(support(solid, R[axis]) - middle) @ R[axis] for axis in range(3)]
+    np.testing.assert_allclose(reach(solid, R), furthest, atol=1e-9)
+    np.testing.assert_allclose(reach(solid), reach(solid, np.eye(3)), atol=1e-12)
+    assert reach(solid, R[:1]) == pytest.approx(furthest[:1], abs=1e-9)  # one direction alone
+
+
+def test_the_reach_along_its_own_axes_by_hand() -> None:
+    T = pose((0.1, -0.2, 0.05), rpy(0.4, -0.7, 1.1)[:3, :3])
+    for what, half in (
+        (Box((2, 4, 6)), (1, 2, 3)),
+        (Sphere(2), (2, 2, 2)),
+        (Cylinder(1, 4), (1, 1, 2)),
+        (Capsule(1, 6), (1, 1, 3)),
+        (Ellipsoid((1, 2, 3)), (1, 2, 3)),
+    ):
+        np.testing.assert_allclose(reach(one(what, T), T[:3, :3].T), half, atol=1e-7)
 
 
 def support(solid: Solid, direction: np.ndarray) -> np.ndarray:

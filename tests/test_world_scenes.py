@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import sagehand.world.objects.load as load_module
 from sagehand.errors import InputError, UnknownName
 from sagehand.world.footprints import footprint, footprint_gap
 from sagehand.world.frames import axis_rotation, translation
-from sagehand.world.scene import TABLE, Scene
+from sagehand.world.scene import CAMERA, TABLE, Scene
+from sagehand.world.scene_file import CAMERA_FIELDS, OBJECT_FIELDS, parse_scene
 from sagehand.world.scenes import REACH_X_M, REACH_Y_M, load_scene, scene_names, scene_objects, scene_title, single
 
 
@@ -61,7 +66,7 @@ def test_one_object_more_moves_none_of_the_others(tmp_path: Path) -> None:
     file = tmp_path / "s.yaml"
     file.write_text("objects: [{object: cup}]")
     alone = load_scene(str(file), 3)["cup"].T_world_object
-    file.write_text("objects: [{object: cup}, {object: phone, at: [0.3, -0.3]}]")
+    file.write_text("objects: [{object: cup}, {object: phone, at_m: [0.3, -0.3]}]")
     both = load_scene(str(file), 3)["cup"].T_world_object
     assert np.array_equal(alone, both)
 
@@ -99,9 +104,9 @@ def test_a_file_of_ones_own(tmp_path: Path) -> None:
     file = tmp_path / "mine.yaml"
     file.write_text(
         """
-camera: {eye: [1.0, 0.0, 0.6], size: [320, 240]}
+camera: {eye_m: [1.0, 0.0, 0.6], size_px: [320, 240]}
 objects:
-  - {object: cup/small, name: mug, at: [0.5, 0.1], yaw_deg: 30, filled: 0.6}
+  - {object: cup/small, name: mug, at_m: [0.5, 0.1], yaw_deg: 30, filled: 0.6}
   - {object: apple}
 """
     )
@@ -124,25 +129,44 @@ objects:
         ("objekte: []\nobjects: [{object: cup}]", "unknown field of"),
         ("objects: [{object: cub}]", "did you mean 'cube' or 'cup'?"),
         ("objects: [{object: cup}, {object: cup}]", "two objects are called 'cup'"),
-        ("objects: [{object: cup, at: [0.5]}]", "at is [0.5]; it must be 2 numbers"),
-        ("objects: [{object: cup, at: [0.5, .nan]}]", "it must be 2 numbers"),
+        ("objects: [{object: cup, at_m: [0.5]}]", "at_m is [0.5]; it must be 2 numbers"),
+        ("objects: [{object: cup, at_m: [0.5, .nan]}]", "it must be 2 numbers"),
         ("objects: [{object: cup, yaw_deg: left}]", "yaw_deg is 'left'; it must be a number"),
-        ("objects: [{object: cup, at: [2, 0]}]", "which is not on the table"),
+        ("objects: [{object: cup, at_m: [2, 0]}]", "which is not on the table"),
         ("objects: [{object: cup, filled: 1.5}]", "filled is 1.5; it must be from 0 to 1"),
         ("objects: [{object: apple, filled: 0.5}]", "it is no vessel"),
-        ("objects: [{object: cup, at: [0.5, 0]}, {object: apple, at: [0.51, 0]}]", "'apple' stands in 'cup'"),
-        ("objects: [{object: cup, beside: vase}]", "unknown beside of"),
-        ("objects: [{object: cup, beside: cup}]", "unknown beside of"),
-        ("objects: [{object: cup, beside: vase, at: [0.5, 0]}, {object: vase}]", "at and beside cannot stand together"),
+        ("objects: [{object: cup, at_m: [0.5, 0]}, {object: apple, at_m: [0.51, 0]}]", "'apple' stands in 'cup'"),
+        ("objects: [{object: cup, beside: vase}]", "beside is 'vase', but the scene holds no other object"),
+        ("objects: [{object: cup, beside: cup}]", "beside is 'cup', but the scene holds no other object"),
+        ("objects: [{object: cup, beside: [vase]}]", "beside is ['vase'], but the scene holds no other object"),
+        (
+            "objects: [{object: cup, beside: [vase]}, {object: vase}]",
+            "beside is ['vase']; it must be the name of another object of the scene (one of vase)",
+        ),
+        ("objects: [{object: cup, beside: vas}, {object: vase}]", "'vas'; known: vase (did you mean 'vase'?)"),
+        ("objects: [{object: cup, gap_m: near}]", "gap_m is 'near'; it must be a number, or [from, to]"),
+        ("objects: [{object: cup, gap_m: [0.1]}]", "gap_m is [0.1]; it must be a number, or [from, to]"),
+        ("objects: [{object: cup, name: table}]", "objects[0]: an object of the scene is called 'table'"),
+        ("objects: [{object: cup, name: a/b}]", "a name holds no '/'"),
+        ("objects: [{object: cup, name: 3}]", "name is 3; it must be text"),
+        ("objects: [{object: cup, name: ''}]", "which is no name"),
+        ("objects: [{object: cup, at: [0.5, 0]}]", "did you mean 'at_m'"),
+        ("objects: [{object: cup}]\ncamera: {size_px: [320.5, 240]}", "320.5x240; each side must be a whole number"),
+        ("format: 2\nobjects: [{object: cup}]", "format is 2: it was written for a newer version; this one reads 1"),
+        ("format: yes\nobjects: [{object: cup}]", "format is True; it must be 1"),
+        (
+            "objects: [{object: cup, beside: vase, at_m: [0.5, 0]}, {object: vase}]",
+            "at_m and beside cannot stand together",
+        ),
         ("objects: [{object: cup, beside: vase}, {object: vase, beside: cup}]", "in a circle"),
         (
             "objects: [{object: box}, {object: cube, on_top_of: box}, {object: dice, on_top_of: box}]",
-            "something stands there already",
+            "'dice' cannot stand on 'box': 'cube' stands there already",
         ),
         ("objects: [{object: cup, gap_m: [0.2, 0.1]}]", "gap_m is [0.2, 0.1]"),
-        ("objects: [{object: cup}]\ncamera: {size: [4, 4]}", "camera.size is 4x4"),
-        ("objects: [{object: cup}]\ncamera: {eye: [1, 2]}", "camera.eye is [1, 2]; it must be 3 numbers"),
-        ("objects: [{object: cup}]\ncamera: {eye: [0.5, 0, 0.05]}", "eye is where it looks at"),
+        ("objects: [{object: cup}]\ncamera: {size_px: [4, 4]}", "camera.size_px is 4x4"),
+        ("objects: [{object: cup}]\ncamera: {eye_m: [1, 2]}", "camera.eye_m is [1, 2]; it must be 3 numbers"),
+        ("objects: [{object: cup}]\ncamera: {eye_m: [0.5, 0, 0.05]}", "eye is where it looks at"),
     ],
 )
 def test_what_is_told_of_a_bad_file(tmp_path: Path, text: str, told: str) -> None:
@@ -151,6 +175,153 @@ def test_what_is_told_of_a_bad_file(tmp_path: Path, text: str, told: str) -> Non
     with pytest.raises(InputError) as caught:
         load_scene(str(file), 0)
     assert told in str(caught.value)
+
+
+def test_two_towers_may_be_equally_high(tmp_path: Path) -> None:
+    file = tmp_path / "s.yaml"
+    file.write_text(
+        """
+objects:
+  - {object: box, name: left, at_m: [0.5, 0.15]}
+  - {object: box, name: right, at_m: [0.5, -0.15]}
+  - {object: cube, name: a, on_top_of: left}
+  - {object: cube, name: b, on_top_of: right}
+  - {object: dice, on_top_of: b}
+"""
+    )
+    scene = load_scene(str(file))
+    heights = {o.name: o.T_world_object[2, 3] for o in scene.objects}
+    assert heights["a"] == pytest.approx(heights["b"])
+    assert heights["dice"] == pytest.approx(heights["b"] + 0.04)
+    assert np.allclose(scene["b"].T_world_object[:2, 3], (0.5, -0.15))
+
+
+def test_what_stands_on_another_stands_in_no_neighbour(tmp_path: Path) -> None:
+    """The cracker box is wider than the die that it is put on, and the bottle stands within its reach."""
+    file = tmp_path / "s.yaml"
+    rows = "{object: dice, at_m: [0.5, 0]}, {object: cracker-box, on_top_of: dice, yaw_deg: 0}"
+    file.write_text(f"objects: [{rows}]")
+    assert load_scene(str(file))["cracker-box"].T_world_object[2, 3] > 0
+    file.write_text(f"objects: [{rows}, {{object: bottle, at_m: [0.6, 0]}}]")
+    with pytest.raises(InputError, match="no room was found for 'cracker-box'"):
+        load_scene(str(file))
+
+
+def test_a_scene_finds_objects_files_from_its_own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = Path(load_module.__file__).parent / "data" / "tasks" / "cup.yaml"
+    (tmp_path / "things").mkdir()
+    (tmp_path / "elsewhere").mkdir()
+    mug = tmp_path / "things" / "mug.yaml"
+    mug.write_text(source.read_text(encoding="utf-8"), encoding="utf-8")
+    file = tmp_path / "s.YML"
+    file.write_text("objects: [{object: things/mug.yaml/small}, {object: things/mug.yaml}]")
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    scene = load_scene(str(file), 0)
+    assert [o.name for o in scene.objects] == ["mug-small", "mug"]
+    assert scene["mug-small"].model.size_m[2] == pytest.approx(0.8 * scene["mug"].model.size_m[2])
+    for name in (f"{mug}/small", str(mug)):  # by themselves, too
+        alone = single(name).objects[0]
+        assert load_scene(name).objects[0].name == alone.name == ("mug-small" if name.endswith("small") else "mug")
+
+
+@pytest.mark.parametrize("name", ["", " ", "a/b", "a\nb", "a\0b", "table", "Table", "robot", "hand", "floor", "world"])
+def test_what_no_object_may_be_called(name: str) -> None:
+    placed = replace(single("cup").objects[0], name=name)
+    with pytest.raises(InputError, match="give it another `name`"):
+        Scene((placed,))
+
+
+def test_an_object_is_not_called_as_a_body_of_the_robot_is() -> None:
+    pytest.importorskip("mujoco")
+    pytest.importorskip("dm_robotics.panda")
+    from sagehand.world.model import build_model
+    from sagehand.world.robot.description import load_robot
+
+    scene = Scene((replace(single("cup").objects[0], name="panda_link3"),))
+    with pytest.raises(InputError, match="'panda_link3', as a body of panda is .give it another `name`"):
+        build_model(scene, load_robot())
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"eye_m": CAMERA.look_at_m}, "where it looks at"),
+        ({"eye_m": (math.nan, 0.0, 0.0)}, "three numbers"),
+        ({"fovy_deg": 180.0}, "field of view"),
+        ({"fovy_deg": math.nan}, "field of view"),
+        ({"width": 0}, "needs a pixel"),
+    ],
+)
+def test_a_camera_that_sees_nothing_is_refused(change: dict[str, Any], told: str) -> None:
+    with pytest.raises(InputError, match=told):
+        replace(CAMERA, **change)
+
+
+junk = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.just(10**400) | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5) | st.integers(), inner, max_size=3),
+    max_leaves=6,
+)
+rows = st.dictionaries(
+    st.sampled_from([*OBJECT_FIELDS, "pos"]),
+    junk
+    | st.sampled_from(["cup", "cube", "box", "cup/small", "a.yaml", "b.yaml/c", "table"])
+    | st.lists(st.floats(-1, 1), min_size=2, max_size=2),
+)
+documents = st.fixed_dictionaries(
+    {"objects": junk | st.lists(rows.map(lambda row: {"object": "cup", **row}), min_size=1, max_size=3)},
+    optional={"camera": junk | st.dictionaries(st.sampled_from(list(CAMERA_FIELDS)), junk), "format": junk, "x": junk},
+)
+
+
+@settings(max_examples=120, deadline=None)
+@given(doc=documents | junk)
+def test_any_document_is_a_scene_or_an_input_error(doc: Any) -> None:
+    told = ""
+    try:
+        rows = parse_scene(doc, "s.yaml")["objects"]
+    except InputError as error:
+        told = error.message
+    if told:
+        assert "s.yaml" in told
+        return
+    names = [row["name"] for row in rows]
+    assert len(set(names)) == len(names)
+    for row in rows:
+        assert np.isfinite([*row.get("at_m", ()), *row["gap_m"], row.get("yaw_deg", 0.0)]).all()
+        assert 0 <= row.get("filled", 0) <= 1
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    doc=st.lists(
+        st.fixed_dictionaries(
+            {"object": st.sampled_from(["cup", "cube", "dice"]), "name": st.sampled_from(["a", "b", "c"])},
+            optional={
+                "at_m": st.tuples(st.floats(0.2, 0.8), st.floats(-0.4, 0.4)).map(list),
+                "beside": st.sampled_from(["a", "b"]),
+                "behind": st.sampled_from(["a", "b"]),
+                "on_top_of": st.sampled_from(["a", "b", "c"]),
+                "gap_m": st.floats(0, 0.5),
+                "filled": st.just(0.5),
+            },
+        ),
+        min_size=1,
+        max_size=3,
+    )
+)
+def test_any_file_is_built_or_an_input_error(tmp_path_factory: pytest.TempPathFactory, doc: list[Any]) -> None:
+    """What is built stands apart, or on what it is said to stand on."""
+    file = tmp_path_factory.getbasetemp() / "s.yaml"
+    file.write_text(yaml.safe_dump({"objects": doc}))
+    try:
+        scene = load_scene(str(file), 0)
+    except InputError:
+        return
+    spans = {o.name: o.T_world_object[2, 3] + np.array([0, o.model.size_m[2]]) for o in scene.objects}
+    for (a, b), gap in gaps(scene).items():
+        apart = spans[a][0] >= spans[b][1] - 1e-6 or spans[b][0] >= spans[a][1] - 1e-6
+        assert apart or gap > 0 or any({r["name"], r.get("beside"), r.get("behind")} >= {a, b} for r in doc)
 
 
 def test_too_many_objects_are_refused(tmp_path: Path) -> None:

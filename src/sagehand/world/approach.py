@@ -28,6 +28,7 @@ ENOUGH_M = 0.02
 _WAYS, _WAYS_TO_LIFT = 6, 20
 _STEP_RAD = math.radians(2)
 _TRANSIT_RAD = 0.05
+_STRAIGHT_M, _STRAIGHT_RAD = 1e-6, 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,11 +87,12 @@ def plan_approach(
     seed: ArrayLike | None = None,
     lift_m: float = 0.0,
 ) -> Approach:
-    """Look for a way to a grasp: its straight last stretch, with the arm in each of up to six postures (twenty with a lift).
+    """Look for a way to a grasp: its straight last stretch, with the arm in one of several postures.
 
-    The posture nearest the seed is taken if it leaves 20 mm of room, else the one of them that leaves most. Where the hand is
-    what comes nearest no other posture helps, and none is tried, unless this one cannot lift. A stretch that meets something
-    is returned as well, with ``why`` "collision": the physics carries it out to see what happens.
+    Six are tried, and up to twenty while those that come there freely cannot lift. The posture nearest the seed is taken if it
+    leaves 20 mm of room, else the one of them that leaves most. Where the hand is what comes nearest no other posture helps, and
+    none is tried, unless this one cannot lift. A stretch that meets something is returned as well, with ``why`` "collision": the
+    physics carries it out to see what happens.
 
     Args:
         kinematics: Of the robot.
@@ -112,19 +114,31 @@ def plan_approach(
     above[2, 3] += lift_m
     best: Approach | None = None
     reached: IkAnswer | None = None
-    for q in kinematics.ways(T_world_grasp, _WAYS_TO_LIFT if lift_m > 0 else _WAYS, seed):
+    for number, q in enumerate(kinematics.ways(T_world_grasp, _WAYS_TO_LIFT if lift_m > 0 else _WAYS, seed)):
+        lifts = best is not None and best.free and (best.lift is not None or lift_m <= 0)
+        if number >= _WAYS and best is not None and (lifts or not best.free):
+            break
         answer = IkAnswer(q, True, *_residual(kinematics, q, T_world_grasp))
         reached = reached or answer
+        lift: Array | None = None
+        if best is not None and best.free and best.gap is not None and best.gap.distance_m >= ENOUGH_M:
+            lift = _straight(kinematics, q, T_world_grasp, above)  # what cannot lift is no better
+            if lift is None:
+                continue
         back = _straight(kinematics, q, T_world_grasp, T_world_pregrasp)
         if back is None:
             continue
         path = np.ascontiguousarray(back[::-1])
         gap = clearance.along(path, width_m, ignore)
-        lift = _straight(kinematics, path[-1], T_world_grasp, above) if lift_m > 0 and gap.free else None
-        found = Approach(path[0], path, gap, answer, lift, "" if gap.free else "collision")
+        least = best.gap.distance_m if lifts and best is not None and best.gap is not None else 0.0
+        if lift_m > 0 and lift is None and gap.distance_m > least:
+            lift = _lift(kinematics, back, T_world_grasp, T_world_pregrasp, above)
+            if lift is None and not lifts and next(kinematics.ways(above, 1, seed), None) is None:
+                lift_m = 0.0  # the arm cannot be there at all: no posture helps
+        found = Approach(path[0], path, gap, answer, lift if gap.free else None, "" if gap.free else "collision")
         if best is None or _rank(found) > _rank(best):
             best = found
-        can_lift = lift is not None or lift_m <= 0 or not gap.free
+        can_lift = found.lift is not None or lift_m <= 0 or not gap.free
         if can_lift and (gap.distance_m >= ENOUGH_M or not gap.arm):
             break
     if best is not None:
@@ -201,6 +215,19 @@ def _straight(kinematics: Kinematics, q: ArrayLike, T_from: Pose, T_to: Pose) ->
     way = float(np.linalg.norm(T_to[:3, 3] - T_from[:3, 3]))
     steps = max(1, math.ceil(way / STEP_M - 1e-6), math.ceil(angle_between(T_from, T_to) / _STEP_RAD - 1e-6))
     return kinematics.straight(q, T_from, T_to, steps)
+
+
+def _lift(
+    kinematics: Kinematics, back: Array, T_world_grasp: Pose, T_world_pregrasp: Pose, T_world_above: Pose
+) -> Array | None:
+    """Joint path straight up from a grasp; where the stretch ``back`` (K, n) leads straight up, it goes on from its end."""
+    rise = T_world_pregrasp[:3, 3] - T_world_grasp[:3, 3]
+    higher = float(T_world_above[2, 3] - T_world_pregrasp[2, 3])
+    upright = max(abs(float(rise[0])), abs(float(rise[1]))) < _STRAIGHT_M and float(rise[2]) > 0
+    if not upright or higher <= STEP_M or angle_between(T_world_grasp, T_world_pregrasp) > _STRAIGHT_RAD:
+        return _straight(kinematics, back[0], T_world_grasp, T_world_above)
+    rest = _straight(kinematics, back[-1], T_world_pregrasp, T_world_above)
+    return None if rest is None else np.concatenate([back, rest[1:]])
 
 
 def _residual(kinematics: Kinematics, q: Array, T: Pose) -> tuple[float, float]:

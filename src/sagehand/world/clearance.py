@@ -29,6 +29,8 @@ DEEPEST_M = -0.03
 """An overlap as deep as this ends the search [m]: a deeper one may be elsewhere."""
 _SELF_EVERY = 4
 """The robot is held against itself at every fourth row of a path, and at both ends: its own gaps change slowly."""
+_FEW = 6
+"""So many pairs of a body and an object are looked at first, to find what the others must beat."""
 
 
 @dataclass(frozen=True)
@@ -160,9 +162,10 @@ class Clearance:
         centre = boxes.centre[:, moving]  # (N, G, 3)
         radius = envelope.radius[moving]
         # whole objects first: distance of the middle of each body from the box about each object
-        offset = centre[:, :, None, :] - self._whole_centre
-        inside = np.abs(np.einsum("ngoi,oij->ngoj", offset, self._whole_axes)) - self._whole_half
-        near = np.sqrt((np.maximum(inside, 0) ** 2).sum(axis=-1)) - radius[:, None]
+        axes = self._whole_axes.transpose(1, 0, 2).reshape(3, -1)
+        local = centre @ axes - np.einsum("oi,oij->oj", self._whole_centre, self._whole_axes).ravel()
+        outside = np.maximum(np.abs(local) - self._whole_half.ravel(), 0)
+        near = np.sqrt((outside * outside).reshape(*centre.shape[:2], -1, 3).sum(axis=-1)) - radius[:, None]
         row, body, whole = np.nonzero((near < CAP_M) & counted)
         if not len(row):
             return best
@@ -172,8 +175,27 @@ class Clearance:
             Boxes(self._whole_centre[whole], self._whole_axes[whole], self._whole_half[whole]),
         )
         keep = bound < min(CAP_M, best.distance_m)
-        row, body, whole = row[keep], body[keep], whole[keep]
-        # then the solids of the objects that are left
+        row, body, whole, bound = row[keep], body[keep], whole[keep], bound[keep]
+        if not whole.any():  # only the table, which is one solid
+            return self._nearest(poses, best, row, body, whole, bound)
+        # then the solids of the objects that are left: of the nearest few, and of whatever may be nearer still than these
+        order = np.argsort(bound, kind="stable")
+        for some in (order[:_FEW], order[_FEW:]):
+            some = some[bound[some] < best.distance_m]
+            if len(some) and best.distance_m > DEEPEST_M:
+                best = self._among(poses, boxes, best, row[some], body[some], whole[some])
+        return best
+
+    def _among(
+        self,
+        poses: Array,
+        boxes: Boxes,
+        best: Gap,
+        row: NDArray[np.intp],
+        body: NDArray[np.intp],
+        whole: NDArray[np.intp],
+    ) -> Gap:
+        """Whichever is less: ``best``, or the smallest gap between bodies at rows and the solids of objects."""
         counts = self._first[whole + 1] - self._first[whole]
         solid = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
         solid += np.repeat(self._first[whole], counts)
@@ -182,7 +204,20 @@ class Clearance:
             _rows(boxes, row, body),
             Boxes(self._poses[solid, :3, 3], self._poses[solid, :3, :3], self._half[solid]),
         )
-        for number in np.argsort(bound):
+        return self._nearest(poses, best, row, body, solid, bound)
+
+    def _nearest(
+        self,
+        poses: Array,
+        best: Gap,
+        row: NDArray[np.intp],
+        body: NDArray[np.intp],
+        solid: NDArray[np.intp],
+        bound: Array,
+    ) -> Gap:
+        """Measure pairs of a body at a row and a solid, those of the least bound first; whichever is less, ``best`` or these."""
+        envelope = self._envelope
+        for number in np.argsort(bound, kind="stable"):
             if bound[number] >= best.distance_m or best.distance_m <= DEEPEST_M:
                 break
             n, b, s = int(row[number]), int(body[number]), int(solid[number])
@@ -197,10 +232,14 @@ class Clearance:
         envelope = self._envelope
         best = Gap(CAP_M)
         first, second = envelope.pairs
-        apart = boxes.centre[:, first] - boxes.centre[:, second]
-        near = np.einsum("npi,npi->np", apart, apart) < (envelope.radius[first] + envelope.radius[second]) ** 2
-        near[[n for n in range(len(near) - 1) if n % _SELF_EVERY]] = False
-        row, pair = np.nonzero(near)
+        count = len(boxes.centre)
+        looked = np.array([n for n in range(count) if n % _SELF_EVERY == 0 or n == count - 1])
+        centre = boxes.centre[looked]
+        apart = centre[:, first] - centre[:, second]
+        row, pair = np.nonzero(np.einsum("npi,npi->np", apart, apart) < envelope.pair_radius**2)
+        if not len(row):
+            return best
+        row = looked[row]
         bound = lower_bound(_rows(boxes, row, first[pair]), _rows(boxes, row, second[pair]))
         deepest = 0.0
         for number in np.argsort(bound):

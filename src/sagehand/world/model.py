@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sagehand.errors import MissingExtra
+from sagehand.errors import InputError, MissingExtra, UnknownName
 from sagehand.gl import choose_gl
 from sagehand.world.frames import Pose, quat_wxyz
 from sagehand.world.objects.model import ObjectModel
@@ -94,9 +94,17 @@ def build_model(scene: Scene, robot: Robot, *, detailed: bool = False, timestep:
 
     Raises:
         MissingExtra: MuJoCo or the robot's model is not installed.
+        InputError: An object is called as a part of the robot is, or the robot's model lacks what its description names.
     """
     mj = mujoco_module()
     spec = _robot_spec(robot, detailed).copy()
+    taken = {body.name for body in spec.bodies}
+    for placed in scene.objects:
+        if placed.name in taken:
+            raise InputError(
+                f"an object of the scene is called {placed.name!r}, as a body of {robot.name} is",
+                hint="give it another `name`",
+            )
     spec.option.timestep = timestep
     table = scene.table
     spec.worldbody.add_geom(
@@ -161,7 +169,7 @@ def _add_content(mj: Any, body: Any, placed: Placed) -> None:
     body.add_geom(
         name=f"{placed.name}/content",
         type=mj.mjtGeom.mjGEOM_CYLINDER,
-        size=[0.85 * cavity.radius_m, height / 2, 0],  # the cavity is measured at the rim, and narrower below
+        size=[0.85 * cavity.radius_m, height / 2, 0],  # its radius is that of equal volume, and the foot is narrower
         pos=[0, 0, cavity.floor_m + height / 2],
         mass=placed.content_kg,
         contype=0,
@@ -177,6 +185,8 @@ def _robot_spec(robot: Robot, detailed: bool) -> Any:
     mj = mujoco_module()
     arm = mj.MjSpec.from_file(str(robot.model_file("arm")))
     hand = mj.MjSpec.from_file(str(robot.model_file("hand")))
+    fingers = [_body(hand, robot, "hand", name) for name in robot.model["fingers"]]
+    flange = _body(arm, robot, "arm", robot.model["flange"])
     for part, which in ((arm, "arm"), (hand, "hand")):
         if not detailed:
             _hulls_only(part, robot.model_file(which).parent)
@@ -187,21 +197,27 @@ def _robot_spec(robot: Robot, detailed: bool) -> Any:
             hand.delete(geom)  # the package's boxes are twice as thick as the fingers
         else:
             geom.contype = geom.conaffinity = 0  # seen only; boxes below collide
-    _add_boxes(mj, hand.body("panda_hand"), "palm", robot.hand_boxes)
-    for number, name in enumerate(robot.model["fingers"]):
-        finger = hand.body(name)
+    _add_boxes(mj, fingers[0].parent, "palm", robot.hand_boxes)
+    for number, finger in enumerate(fingers):
         _add_boxes(mj, finger, f"finger{number}", robot.finger_boxes)
         _add_boxes(mj, finger, f"pad{number}", (robot.pad,))
     for actuator in list(hand.actuators):
         hand.delete(actuator)
     for tendon in list(hand.tendons):
         hand.delete(tendon)
-    flange = arm.body(robot.model["flange"])
     arm.attach(hand, prefix="hand/", frame=flange.add_frame(quat=list(quat_wxyz(robot.T_flange_hand))))
     arm.option.cone = mj.mjtCone.mjCONE_ELLIPTIC
     arm.option.impratio = 10
     arm.option.integrator = mj.mjtIntegrator.mjINT_IMPLICITFAST
     return arm
+
+
+def _body(spec: Any, robot: Robot, which: str, name: str) -> Any:
+    body = spec.body(name)
+    if body is None:
+        known = [b.name for b in spec.bodies if b.name != "world"]
+        raise UnknownName(f"body of the {which} of {robot.name}", name, known, hint="mend `flange` or `fingers`")
+    return body
 
 
 def _add_boxes(mj: Any, body: Any, name: str, boxes: tuple[EnvelopeBox, ...]) -> None:

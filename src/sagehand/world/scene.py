@@ -13,7 +13,12 @@ from sagehand.errors import InputError, UnknownName
 from sagehand.world.frames import Pose, is_pose, pose
 from sagehand.world.objects.model import ObjectModel
 
-__all__ = ["CAMERA", "TABLE", "Camera", "Placed", "Scene", "Table"]
+__all__ = ["CAMERA", "RESERVED", "TABLE", "Camera", "Placed", "Scene", "Table", "check_name"]
+
+RESERVED = frozenset(
+    ("arm", "camera", "finger0", "finger1", "floor", "hand", "pad0", "pad1", "palm", "robot", "table", "world")
+)
+"""What no object of a scene is called: touches, gaps and pictures say it of the table, the robot and its parts."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +53,9 @@ class Camera:
         fovy_deg: Full vertical field of view [deg].
         width: Columns [px].
         height: Rows [px].
+
+    Raises:
+        InputError: It looks at where it is, its field of view is not between 0 and 180°, or it has no pixels.
     """
 
     eye_m: tuple[float, float, float] = (1.25, 0.0, 0.75)
@@ -55,6 +63,17 @@ class Camera:
     fovy_deg: float = 45.0
     width: int = 640
     height: int = 480
+
+    def __post_init__(self) -> None:
+        places = [*self.eye_m, *self.look_at_m]
+        if len(places) != 6 or not all(math.isfinite(v) for v in places):
+            raise InputError(f"the camera is at {self.eye_m} and looks at {self.look_at_m}: each is three numbers")
+        if math.dist(self.eye_m, self.look_at_m) < 1e-6:
+            raise InputError("the camera's eye is where it looks at", hint="move one of them")
+        if not 0 < self.fovy_deg < 180:
+            raise InputError(f"the camera's field of view is {self.fovy_deg}°; it must be between 0 and 180")
+        if min(self.width, self.height) < 1:
+            raise InputError(f"the camera's picture is {self.width}x{self.height}; it needs a pixel at least")
 
     @property
     def T_world_camera(self) -> Pose:
@@ -120,7 +139,11 @@ class Placed:
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """Objects on the table, and the camera that looks at them."""
+    """Objects on the table, and the camera that looks at them.
+
+    Raises:
+        InputError: A name is taken twice or no name (:func:`check_name`), a pose is not rigid, or what is no vessel is filled.
+    """
 
     objects: tuple[Placed, ...]
     table: Table = TABLE
@@ -129,6 +152,7 @@ class Scene:
     def __post_init__(self) -> None:
         names = [o.name for o in self.objects]
         for name in names:
+            check_name(name)
             if names.count(name) > 1:
                 raise InputError(f"two objects of the scene are called {name!r}", hint="give each a name of its own")
         for placed in self.objects:
@@ -153,3 +177,21 @@ class Scene:
     def with_objects(self, objects: Iterable[Placed]) -> Scene:
         """The same table with other objects."""
         return replace(self, objects=tuple(objects))
+
+
+def check_name(name: str) -> None:
+    """Hold a name of an object in a scene against what one may be called.
+
+    Raises:
+        InputError: It is empty, has a ``/`` or what is not printed in it, or is :data:`RESERVED`.
+    """
+    remedy = "give it another `name`"
+    if not name.strip() or not name.isprintable():
+        raise InputError(f"an object of the scene is called {name!r}, which is no name", hint=remedy)
+    if "/" in name:
+        raise InputError(f"an object of the scene is called {name!r}; a name holds no '/'", hint=remedy)
+    if name.strip().casefold() in RESERVED:
+        raise InputError(
+            f"an object of the scene is called {name!r}, which stands for a part of the cell",
+            hint=f"{remedy}; not {', '.join(sorted(RESERVED))}",
+        )

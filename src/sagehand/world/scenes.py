@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sagehand.errors import InputError, UnknownName
+from sagehand.world.data_file import is_yaml_name
 from sagehand.world.footprints import footprint, footprint_gap
 from sagehand.world.frames import Pose, axis_rotation, translation
 from sagehand.world.noise import stream
@@ -72,7 +73,8 @@ def load_scene(name: str, seed: int | None = None) -> Scene:
     """A scene: one that ships, an object by itself, or a scene file of one's own (YAML).
 
     Args:
-        name: Of a scene, an object or object/instance, or the path of a file of either kind, ``*.yaml``.
+        name: Of a scene, an object or object/instance, or the path of a file of either kind, ``*.yaml``; ``my.yaml/small`` is
+            an instance of an object's file.
         seed: Draws the poses that are not given; without one the first object stands in the middle of the table.
 
     Raises:
@@ -81,11 +83,13 @@ def load_scene(name: str, seed: int | None = None) -> Scene:
     """
     if name in SCENES:
         return _build(parse_scene(SCENES[name], name), seed)
-    if Path(name).suffix in {".yaml", ".yml"}:
+    if is_yaml_name(name):
         doc = read_scene(Path(name))
         return single(name, seed) if doc is None else _build(doc, seed, name)
-    from sagehand.world.objects.load import object_names
+    from sagehand.world.objects.load import object_and_instance, object_names
 
+    if is_yaml_name(object_and_instance(name)[0]):
+        return single(name, seed)
     # names of objects are taken with any case, and with blanks or underscores
     if name.split("/")[0].strip().lower().replace("_", "-").replace(" ", "-") not in object_names():
         raise UnknownName(
@@ -102,10 +106,11 @@ def _build(doc: Mapping[str, Any], seed: int | None, where: str = "the scene") -
     rows = _in_order(doc["objects"], where)
     for layout in range(_LAYOUTS):
         placed: dict[str, Placed] = {}
+        below = {row["name"]: row["on_top_of"] for row in rows if "on_top_of" in row}
         for row in rows:
             # a stream of its own for each object: one more in the scene moves none of the others
             rng = stream(seed or 0, "scene", row["name"], layout)
-            T = _place(row, models[row["name"]], placed, camera, rng, seed is None and not placed)
+            T = _place(row, models[row["name"]], placed, below, camera, rng, seed is None and not placed)
             if T is None:
                 stuck = row["name"]
                 break
@@ -113,19 +118,19 @@ def _build(doc: Mapping[str, Any], seed: int | None, where: str = "the scene") -
         else:
             return Scene(tuple(placed[row["name"]] for row in doc["objects"]), TABLE, camera)
     raise InputError(
-        f"{where}: no room was found for {stuck!r} in {_LAYOUTS} layouts", hint="use fewer objects, or give it `at`"
+        f"{where}: no room was found for {stuck!r} in {_LAYOUTS} layouts", hint="use fewer objects, or give it `at_m`"
     )
 
 
 def _in_order(rows: Sequence[Mapping[str, Any]], where: str) -> list[Mapping[str, Any]]:
     """Those first whose place is given; then those that hang on no other; then the rest, each after what it hangs on."""
-    left = sorted(rows, key=lambda row: "at" not in row)
+    left = sorted(rows, key=lambda row: "at_m" not in row)
     done: list[Mapping[str, Any]] = []
     while left:
         ready = [r for r in left if _anchor(r) is None or _anchor(r) in {d["name"] for d in done}]
         if not ready:
             names = ", ".join(r["name"] for r in left)
-            raise InputError(f"{where}: {names} hang on each other in a circle", hint="give one of them `at`")
+            raise InputError(f"{where}: {names} hang on each other in a circle", hint="give one of them `at_m`")
         done.append(ready[0])
         left.remove(ready[0])
     return done
@@ -139,6 +144,7 @@ def _place(
     row: Mapping[str, Any],
     model: ObjectModel,
     placed: Mapping[str, Placed],
+    below: Mapping[str, str],
     camera: Camera,
     rng: np.random.Generator,
     middle: bool,
@@ -154,11 +160,13 @@ def _place(
         if "yaw_deg" in row:
             yaw = math.radians(row["yaw_deg"])
         turn = axis_rotation("z", yaw)
-        if "at" in row:
-            return _fixed(row, model, translation(*row["at"]) @ turn, placed)
+        if "at_m" in row:
+            return _fixed(row, model, translation(*row["at_m"]) @ turn, placed)
         if "on_top_of" in row:
-            below = placed[row["on_top_of"]]
-            return _on(row, model, below, turn, placed)
+            T = _on(row, placed, below, turn)
+            if _clear(model, T, placed):
+                return T
+            continue
         anchor = _anchor(row)
         if anchor is None:
             T = translation(x, y) @ turn
@@ -173,9 +181,9 @@ def _place(
 
 
 def _fixed(row: Mapping[str, Any], model: ObjectModel, T: Pose, placed: Mapping[str, Placed]) -> Pose:
-    if not TABLE.holds(*row["at"]):
+    if not TABLE.holds(*row["at_m"]):
         raise InputError(
-            f"{row['name']!r} is at {row['at']}, which is not on the table",
+            f"{row['name']!r} is at {row['at_m']}, which is not on the table",
             hint=f"x from {TABLE.x_m[0]} to {TABLE.x_m[1]}, y from {TABLE.y_m[0]} to {TABLE.y_m[1]} m",
         )
     mine = footprint(model, T)
@@ -185,13 +193,26 @@ def _fixed(row: Mapping[str, Any], model: ObjectModel, T: Pose, placed: Mapping[
     return T
 
 
-def _on(row: Mapping[str, Any], model: ObjectModel, below: Placed, turn: Pose, placed: Mapping[str, Placed]) -> Pose:
-    if any(abs(p.T_world_object[2, 3] - _top(below)) < 1e-9 for p in placed.values()):
-        raise InputError(f"{row['name']!r} cannot stand on {below.name!r}: something stands there already")
-    T = below.T_world_object.copy()
+def _on(row: Mapping[str, Any], placed: Mapping[str, Placed], below: Mapping[str, str], turn: Pose) -> Pose:
+    base = placed[row["on_top_of"]]
+    for name in placed:
+        if below.get(name) == base.name:
+            raise InputError(f"{row['name']!r} cannot stand on {base.name!r}: {name!r} stands there already")
+    T = base.T_world_object.copy()
     T[:3, :3] = turn[:3, :3]
-    T[2, 3] = _top(below)
+    T[2, 3] = _top(base)
     return T
+
+
+def _clear(model: ObjectModel, T: Pose, placed: Mapping[str, Placed]) -> bool:
+    """Whether it stands in none of those that reach as high as it."""
+    mine, foot = footprint(model, T), float(T[2, 3])
+    return not any(
+        other.T_world_object[2, 3] < foot + model.bounds_m[1][2] - 1e-6
+        and _top(other) > foot + 1e-6
+        and footprint_gap(mine, footprint(other.model, other.T_world_object)) <= 0
+        for other in placed.values()
+    )
 
 
 def _top(placed: Placed) -> float:
@@ -231,18 +252,17 @@ def _free(model: ObjectModel, T: Pose, placed: Mapping[str, Placed], anchor: str
 def _camera(row: Mapping[str, Sequence[float]]) -> Camera:
     changes: dict[str, Any] = {}
     for key, values in row.items():
-        if key == "size":
-            width, height = (int(v) for v in values)
-            if not (16 <= width <= 4096 and 16 <= height <= 4096):
-                raise InputError(f"camera.size is {width}x{height}; each side must be from 16 to 4096 pixels")
-            changes |= {"width": width, "height": height}
+        if key == "size_px":
+            width, height = values
+            if not all(16 <= v <= 4096 and v == int(v) for v in values):
+                raise InputError(
+                    f"camera.size_px is {width:g}x{height:g}; each side must be a whole number from 16 to 4096"
+                )
+            changes |= {"width": int(width), "height": int(height)}
         elif key == "fovy_deg":
             if not 1 <= values[0] <= 150:
                 raise InputError(f"camera.fovy_deg is {values[0]}; it must be from 1 to 150")
             changes["fovy_deg"] = values[0]
         else:
-            changes[{"eye": "eye_m", "look_at": "look_at_m"}[key]] = tuple(values)
-    camera = replace(CAMERA, **changes)
-    if math.dist(camera.eye_m, camera.look_at_m) < 1e-6:
-        raise InputError("the camera's eye is where it looks at", hint="move one of them")
-    return camera
+            changes[key] = tuple(values)
+    return replace(CAMERA, **changes)

@@ -53,7 +53,7 @@ def build_object(spec: ObjectSpec, where: str) -> ObjectModel:
         regions={name: _region(name, region) for name, region in spec.regions.items()},
         cavity=Cavity(spec.cavity.radius_m, spec.cavity.floor_m, spec.cavity.rim_m) if spec.cavity else None,
         affordances=spec.affordances,
-        rolling_friction=spec.rolling_friction.value if spec.rolling_friction else 0.0,
+        rolling_friction=spec.rolling_friction_m.value if spec.rolling_friction_m else 0.0,
         base=spec.name,
     )
     low, high = model.bounds_m

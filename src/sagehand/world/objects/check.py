@@ -9,6 +9,7 @@ from functools import cache
 from typing import Any, TypeVar
 
 from sagehand.errors import InputError, near_misses
+from sagehand.world.data_file import check_format
 from sagehand.world.grasp import GraspType
 from sagehand.world.objects.spec import (
     PARTS,
@@ -43,6 +44,7 @@ def read_spec(raw: object, where: str, shared: Mapping[str, str]) -> ObjectSpec:
     """
     if not isinstance(raw, Mapping):
         raise InputError(f"{where}: the file describes no object", hint="it must hold fields: name, title, category, …")
+    check_format(raw, where)
     if "shapes" in raw:
         raise InputError(f"{where}: there is no field 'shapes'", hint="did you mean 'parts'?")
     spec = _validated(ObjectSpec, raw, where, "")
@@ -108,7 +110,7 @@ def _owner(cls: Any, place: Iterable[str]) -> Any:
         "mass_kg": Constant,
         "friction": Constant,
         "f_safe_n": Constant,
-        "rolling_friction": Constant,
+        "rolling_friction_m": Constant,
     }
     for name in list(place)[:-1]:
         cls = blocks.get(name, cls)
@@ -126,8 +128,8 @@ def _problems(spec: ObjectSpec) -> Iterator[tuple[str, str]]:
         yield "fragility", f"it must be from 0 to 1; it is {spec.fragility}"
     yield from _physical(spec.mass_kg, spec.friction, spec.f_safe_n, "")
     yield from _positive("size_m.value", spec.size_m.value)
-    if spec.rolling_friction and not 0 <= spec.rolling_friction.value < 0.1:
-        yield "rolling_friction.value", f"it must be from 0 to 0.1 m; it is {spec.rolling_friction.value}"
+    if spec.rolling_friction_m and not 0 <= spec.rolling_friction_m.value < 0.1:
+        yield "rolling_friction_m.value", f"it must be from 0 to 0.1 m; it is {spec.rolling_friction_m.value}"
     if not spec.shapes:
         yield "parts", "an object needs at least one part"
     if not spec.regions:

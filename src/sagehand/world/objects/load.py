@@ -8,14 +8,24 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from sagehand.errors import InputError, UnknownName
+from sagehand.world.data_file import is_yaml_name, parse_yaml, read_yaml_file
 from sagehand.world.objects.build import build_object
 from sagehand.world.objects.check import read_spec
 from sagehand.world.objects.instances import instance_of
 from sagehand.world.objects.model import ObjectModel
-from sagehand.world.objects.sources import read_yaml, shared_sources
+from sagehand.world.objects.sources import shared_sources
 from sagehand.world.objects.spec import InstanceSpec, ObjectSpec, Split
 
-__all__ = ["GROUPS", "instance_names", "load_object", "load_spec", "object_names", "resolve", "split_of"]
+__all__ = [
+    "GROUPS",
+    "instance_names",
+    "load_object",
+    "load_spec",
+    "object_and_instance",
+    "object_names",
+    "resolve",
+    "split_of",
+]
 
 GROUPS = ("tasks", "force", "other")
 """Objects of the paper's tasks, those added to test force knowledge, and those of other categories."""
@@ -62,22 +72,30 @@ def load_object(name_or_path: str | Path, instance: str | None = None) -> Object
         UnknownName: There is no object or instance of this name.
         InputError: The file cannot be read, or a field is missing or wrong.
     """
-    if _is_path(name_or_path):
+    if is_yaml_name(name_or_path):
         return _made(load_spec(name_or_path), str(name_or_path), instance)
     return _loaded(_folded(str(name_or_path)), instance and _folded(instance))
 
 
 def resolve(text: str) -> ObjectModel:
-    """The object of "cup", "cup/small", or of the path of a YAML file.
+    """The object of "cup", "cup/small", the path of a YAML file, or "my.yaml/small": an instance of that file.
 
     Raises:
         UnknownName: There is no object or instance of this name.
         InputError: The file cannot be read, or a field is missing or wrong.
     """
-    if _is_path(text):
-        return load_object(text)
+    return load_object(*object_and_instance(text))
+
+
+def object_and_instance(text: str) -> tuple[str, str | None]:
+    """Name or path of the object, and name of the instance, of what :func:`resolve` takes."""
+    if is_yaml_name(text):
+        return text, None
+    path, _, instance = text.rpartition("/")
+    if is_yaml_name(path) and instance:
+        return path, instance
     name, _, instance = text.partition("/")
-    return load_object(name, instance or None)
+    return name, instance or None
 
 
 def load_spec(name_or_path: str | Path) -> ObjectSpec:
@@ -87,15 +105,9 @@ def load_spec(name_or_path: str | Path) -> ObjectSpec:
         UnknownName: There is no object of this name.
         InputError: The file cannot be read, or a field is missing or wrong.
     """
-    if _is_path(name_or_path):
+    if is_yaml_name(name_or_path):
         path = Path(name_or_path)
-        try:
-            text = path.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise InputError(
-                f"{path} cannot be read: {error}", hint="give the path of an object's YAML file"
-            ) from error
-        return _parsed(text, str(path))
+        return read_spec(read_yaml_file(path, "an object's file"), str(path), shared_sources())
     return _shipped_spec(_folded(str(name_or_path)))
 
 
@@ -121,22 +133,10 @@ def _shipped_spec(name: str) -> ObjectSpec:
     if name not in _shipped():
         raise UnknownName("object", name, object_names())
     file = _shipped()[name][1]
-    spec = _parsed(file.read_text(encoding="utf-8"), file.name)
+    spec = read_spec(parse_yaml(file.read_text(encoding="utf-8"), file.name), file.name, shared_sources())
     if spec.name != name:
         raise InputError(f"{file.name}: name: it is {spec.name!r}; it must be that of the file")
     return spec
-
-
-def _parsed(text: str, where: str) -> ObjectSpec:
-    import yaml
-
-    try:
-        raw = read_yaml(text)
-    except yaml.YAMLError as error:
-        line = getattr(getattr(error, "problem_mark", None), "line", None)
-        at = "" if line is None else f", line {line + 1}"
-        raise InputError(f"{where}{at}: this is no YAML: {getattr(error, 'problem', error)}") from error
-    return read_spec(raw, where, shared_sources())
 
 
 @cache
@@ -149,10 +149,6 @@ def _shipped() -> dict[str, tuple[str, Traversable]]:
             if file.name.endswith(".yaml"):
                 found[file.name.removesuffix(".yaml")] = (group, file)
     return found
-
-
-def _is_path(name: str | Path) -> bool:
-    return isinstance(name, Path) or name.lower().endswith((".yaml", ".yml"))
 
 
 def _folded(name: str) -> str:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sagehand.errors import UnknownName
 from sagehand.world.frames import Pose
 from sagehand.world.grasp import GraspType
-from sagehand.world.objects.shapes import Solid, SolidKind
+from sagehand.world.objects.shapes import Solid, reach
 
 __all__ = ["Affordance", "Cavity", "ObjectModel", "Region", "Turn"]
 
@@ -75,7 +75,13 @@ class Region:
 
 @dataclass(frozen=True)
 class Cavity:
-    """The hollow of a vessel about the object's z [m]: radius at the rim, heights of its floor and of its rim."""
+    """The hollow of a vessel about the object's z.
+
+    Attributes:
+        radius_m: Radius of the cylinder between floor and rim that holds as much [m].
+        floor_m: Height of its floor [m].
+        rim_m: Height of its rim [m].
+    """
 
     radius_m: float
     floor_m: float
@@ -135,11 +141,11 @@ class ObjectModel:
     def bounds_m(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """(3,) lowest and (3,) highest corner of its box in the object's frame [m]."""
         if not self._bounds:
-            reach = [_reach(s) for s in self.solids]
+            half = [reach(s) for s in self.solids]
             centres = [s.T_object_solid[:3, 3] for s in self.solids]
             self._bounds[:] = [
-                np.min([c - r for c, r in zip(centres, reach, strict=True)], axis=0),
-                np.max([c + r for c, r in zip(centres, reach, strict=True)], axis=0),
+                np.min([c - r for c, r in zip(centres, half, strict=True)], axis=0),
+                np.max([c + r for c, r in zip(centres, half, strict=True)], axis=0),
             ]
         return self._bounds[0], self._bounds[1]
 
@@ -158,19 +164,3 @@ class ObjectModel:
         if name not in self.regions:
             raise UnknownName(f"region of {self.name}", name, self.regions)
         return self.regions[name]
-
-
-def _reach(solid: Solid) -> NDArray[np.float64]:
-    """(3,) half lengths of a solid's box along the object's axes [m]."""
-    R, size = solid.T_object_solid[:3, :3], solid.size
-    match solid.kind:
-        case SolidKind.BOX:
-            return np.asarray(np.abs(R) @ size)
-        case SolidKind.SPHERE:
-            return np.full(3, size[0])
-        case SolidKind.ELLIPSOID:
-            return np.asarray(np.sqrt((R**2) @ (size**2)))
-        case SolidKind.CAPSULE:
-            return np.asarray(np.abs(R[:, 2]) * size[1] + size[0])
-        case SolidKind.CYLINDER:
-            return np.asarray(np.abs(R[:, 2]) * size[1] + size[0] * np.sqrt(np.maximum(1 - R[:, 2] ** 2, 0)))

@@ -26,6 +26,7 @@ __all__ = [
     "Solid",
     "SolidKind",
     "Sphere",
+    "reach",
     "signed_distance",
     "solids_of",
 ]
@@ -193,6 +194,35 @@ def _ring(shell: Shell) -> Iterator[_Raw]:
             @ translation(y=middle, z=middle_z)
             @ axis_rotation("x", -lean),
         )
+
+
+def reach(solid: Solid, R: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+    """Half lengths of the smallest box about a solid [m].
+
+    With ``R = solid.T_object_solid[:3, :3].T`` the box stands along the solid's own axes.
+
+    Args:
+        solid: The solid.
+        R: (3, 3) turn from the object's frame to that of the box, or any (K, 3) unit directions in the object's frame: its rows
+            are what is measured along. By default the object's axes.
+
+    Returns:
+        (3,) or (K,): how far the solid reaches from its middle along each.
+    """
+    turned = solid.T_object_solid[:3, :3] if R is None else R @ solid.T_object_solid[:3, :3]
+    size = solid.size
+    match solid.kind:
+        case SolidKind.BOX:
+            return np.asarray(np.abs(turned) @ size)
+        case SolidKind.SPHERE:
+            return np.full(len(turned), size[0])
+        case SolidKind.ELLIPSOID:
+            return np.asarray(np.sqrt((turned**2) @ (size**2)))
+        case SolidKind.CAPSULE:
+            return np.asarray(np.abs(turned[:, 2]) * size[1] + size[0])
+        case SolidKind.CYLINDER:
+            across = np.sqrt(np.maximum(1 - turned[:, 2] ** 2, 0))
+            return np.asarray(np.abs(turned[:, 2]) * size[1] + size[0] * across)
 
 
 def signed_distance(solid: Solid, points: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -4,27 +4,17 @@ from __future__ import annotations
 
 from functools import cache
 from importlib.resources import files
-from typing import Any
 
-__all__ = ["is_estimate", "is_from_memory", "read_yaml", "shared_sources"]
+from sagehand.world.data_file import parse_yaml
 
-
-def read_yaml(text: str) -> Any:
-    """What a YAML text says, by the safe loader (the quick one where it is built in).
-
-    Raises:
-        yaml.YAMLError: It is no YAML.
-    """
-    import yaml
-
-    return yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+__all__ = ["is_estimate", "is_from_memory", "shared_sources"]
 
 
 @cache
 def shared_sources() -> dict[str, str]:
     """Key → source, for every file of an object: ``data/sources.yaml``."""
     text = (files("sagehand.world.objects") / "data" / "sources.yaml").read_text(encoding="utf-8")
-    return {str(key): str(value) for key, value in read_yaml(text).items()}
+    return {str(key): str(value) for key, value in parse_yaml(text, "sources.yaml").items()}
 
 
 def is_estimate(source: str) -> bool:

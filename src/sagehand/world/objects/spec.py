@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, ClassVar, Literal
 
+from sagehand.world.data_file import FORMAT
 from sagehand.world.grasp import GraspType
 from sagehand.world.objects.model import Affordance, Turn
 
@@ -192,7 +193,13 @@ class RegionSpec:
 
 @dataclass(frozen=True)
 class CavitySpec:
-    """The hollow of a vessel about its z [m]."""
+    """The hollow of a vessel about its z.
+
+    Attributes:
+        radius_m: Radius of the cylinder between floor and rim that holds as much [m].
+        floor_m: Height of its floor [m].
+        rim_m: Height of its rim [m].
+    """
 
     __pydantic_config__: ClassVar[Any] = _STRICT
     radius_m: float
@@ -249,10 +256,11 @@ class ObjectSpec:
         parts: The shapes it is made of.
         regions: Name → where it may be held.
         cavity: Its hollow, if it is a vessel.
-        rolling_friction: Rolling resistance on the table [m].
+        rolling_friction_m: Rolling resistance on the table [m].
         instances: Name → another one of the same kind.
         sources: Key → source, beside the shared ones.
         notes: What a reader of the table ought to know.
+        format: Version of the form of the file.
     """
 
     __pydantic_config__: ClassVar[Any] = _STRICT
@@ -270,10 +278,11 @@ class ObjectSpec:
     parts: list[dict[str, Any]]
     regions: dict[str, RegionSpec]
     cavity: CavitySpec | None = None
-    rolling_friction: Constant | None = None
+    rolling_friction_m: Constant | None = None
     instances: dict[str, InstanceSpec] = field(default_factory=dict)
     sources: dict[str, str] = field(default_factory=dict)
     notes: str = ""
+    format: int = FORMAT
     shapes: tuple[Part, ...] = ()
 
     @property

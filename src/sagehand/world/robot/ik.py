@@ -8,7 +8,7 @@ own choice of samples solves only half of the side grasps.
 from __future__ import annotations
 
 import importlib
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from sagehand.errors import MissingExtra
 from sagehand.world.frames import Pose, invert
 from sagehand.world.robot.chain import Chain
+from sagehand.world.robot.description import Robot
 from sagehand.world.robot.newton import Residual, newton, pose_error
 from sagehand.world.robot.single import Single, Solved
 
@@ -54,21 +55,25 @@ def closed_form(chain: Chain, T_world_tcp: Pose, seed: Array) -> Array:
     return np.asarray(rows[np.isfinite(rows).all(axis=1)])
 
 
-@cache
-def _library(chain: Chain) -> tuple[Array, Array]:
-    """(512, n) joint angles that fill the limits evenly (additive recurrence; Roberts 2018), and their (512, 4, 4) TCP poses."""
+@lru_cache(maxsize=8)
+def _library(robot: Robot) -> tuple[Array, Array]:
+    """(512, n) joint angles that fill the limits evenly (additive recurrence; Roberts 2018), and their (512, 4, 4) TCP poses.
+
+    Kept for the robot, so that all kinematics of one robot share it.
+    """
+    chain = Chain(robot)
     ratio = 2.0
     for _ in range(50):
         ratio = (1 + ratio) ** (1 / (chain.joints + 1))
     steps = np.arange(1, _LIBRARY + 1)[:, None] * ratio ** -np.arange(1.0, chain.joints + 1)
-    lower, upper = chain.robot.lower, chain.robot.upper
+    lower, upper = robot.lower, robot.upper
     Q = lower + (upper - lower) * (0.05 + 0.9 * ((0.5 + steps) % 1))
     return Q, chain.forward(Q)
 
 
 def _starts(chain: Chain, T_world_tcp: Pose, seed: Array, count: int) -> Array:
     """(count + 2, n): the robot's home, the seed, and those of the library that bring the TCP nearest the pose."""
-    Q, poses = _library(chain)
+    Q, poses = _library(chain.robot)
     error = pose_error(poses, T_world_tcp[None])
     far = np.linalg.norm(error[:, :3], axis=1) + _METRES_A_RADIAN * np.linalg.norm(error[:, 3:], axis=1)
     return np.concatenate([chain.robot.home[None], seed[None], Q[np.argsort(far)[:count]]])
