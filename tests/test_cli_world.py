@@ -16,7 +16,8 @@ import pytest
 from PIL import Image
 
 from command_line import enter, files_below, run
-from sagehand.world.objects.load import object_names
+from sagehand.world.objects import load
+from sagehand.world.objects.load import load_spec, object_names
 from sagehand.world.scenes import scene_names
 
 pytest.importorskip("frankik")
@@ -50,6 +51,54 @@ def test_an_object_is_shown_with_its_sources() -> None:
     assert "cup/small" in text
     small = run("world", "show", "cup/small", "--json").json
     assert small["size_m"][2] < doc["size_m"][2]
+
+
+@pytest.mark.parametrize("name", object_names())
+def test_an_instance_is_shown_by_the_name_it_goes_by(name: str) -> None:
+    base = run("world", "show", name, "--json").json
+    assert base["base"] == name
+    rows = run("world", "show", name).out.splitlines()
+    for instance, title in base["instances"].items():
+        assert any(row.split()[0] == f"{name}/{instance}" for row in rows if row.strip())
+        doc = run("world", "show", f"{name}/{instance}", "--json").json
+        assert (doc["base"], doc["title"]) == (name, title)
+        assert not any(key.startswith("instances.") for key in doc["sources"])
+        own = load_spec(name).instances[instance]
+        for key in ("mass_kg", "friction", "f_safe_n"):
+            given, told = getattr(own, key), doc["sources"][key]
+            if given is not None:
+                assert told == base["sources"][f"instances.{instance}.{key}"]
+            elif doc[key] == pytest.approx(base[key], abs=1e-3):
+                assert told.endswith(base["sources"][key])
+            else:  # another number never has the object's source as it is
+                assert told.startswith("scaled, ")
+        if doc["size_m"] != base["size_m"]:
+            assert doc["sources"]["size_m"].startswith("scaled, lengths by ")
+
+
+def test_the_instance_of_a_name_with_a_dash_and_its_own_source() -> None:
+    text = run("world", "show", "wine-glass").out
+    assert "wine-glass/tall" in text
+    told = run("world", "show", "wine-glass/plastic", "--json").json["sources"]
+    assert "plastic" in told["friction"]
+    assert "plastic" in told["f_safe_n"]
+    assert "density by 0.4" in told["mass_kg"]
+
+
+def test_an_instance_of_a_file_of_ones_own() -> None:
+    shipped = next(p for p in Path(load.__file__).parent.rglob("wine-glass.yaml"))
+    Path("mine.yaml").write_text(shipped.read_text(encoding="utf-8"), encoding="utf-8")
+    assert "mine.yaml/tall" in run("world", "show", "mine.yaml").out
+    assert run("world", "show", "mine.yaml/tall", "--json").json["title"] == "Champagne flute"
+
+
+def test_units_are_told_in_the_help_and_in_the_keys() -> None:
+    text = " ".join(run("world", "try", "--help").out.split())
+    for told in ("--force NEWTON", "[N]", "--width MM", "[mm]", "--yaw DEG", "[degrees]", "[px]"):
+        assert told in text
+    doc = run("world", "try", "cube", "--json").json
+    assert {"run_s", "setup_s"} <= set(doc)
+    assert not {"seconds", "setup_seconds"} & set(doc)
 
 
 def test_scenes_are_listed() -> None:
@@ -93,7 +142,7 @@ def test_the_printed_grasp_can_be_edited_and_handed_back() -> None:
 def test_noise_is_drawn_from_the_seed() -> None:
     def tried(*more: str) -> dict[str, object]:
         doc = run("world", "try", "cube", *more, "--json").json
-        return {k: v for k, v in doc.items() if k not in ("seconds", "setup_seconds")}
+        return {k: v for k, v in doc.items() if k not in ("run_s", "setup_s")}
 
     noisy = ("--noise", "1", "--seed", "3")
     assert tried(*noisy) == tried(*noisy)
@@ -103,7 +152,9 @@ def test_noise_is_drawn_from_the_seed() -> None:
 def test_a_target_in_a_scene_goes_by_its_name_there() -> None:
     doc = run("world", "try", "apple", "--scene", "clear-two-cups", "--seed", "1", "--json").json
     assert doc["target"] == "apple"
-    Path("s.yaml").write_text("objects: [{object: cube, name: left, at: [0.5, 0.1]}, {object: cube, at: [0.5, -0.1]}]")
+    Path("s.yaml").write_text(
+        "objects: [{object: cube, name: left, at_m: [0.5, 0.1]}, {object: cube, at_m: [0.5, -0.1]}]"
+    )
     doc = run("world", "try", "left", "--scene", "s.yaml", "--json").json
     assert (doc["target"], doc["object"], doc["success"]) == ("left", "cube", True)
 
@@ -220,3 +271,16 @@ def test_the_view_serves_until_ctrl_c() -> None:
         finally:
             late.cancel()
             child.kill()
+
+
+@pytest.mark.slow
+@pytest.mark.render
+def test_a_try_is_filmed_as_mp4() -> None:
+    ffmpeg = pytest.importorskip("imageio_ffmpeg").get_ffmpeg_exe()
+    ran = run("world", "try", "cube", "--animate", "o/a.mp4", "--size", "161x121", "--json")
+    assert (ran.code, ran.json["film"]) == (0, "o/a.mp4")
+    read = [ffmpeg, "-v", "error", "-i", "o/a.mp4", "-f", "rawvideo", "-pix_fmt", "rgb24", "-"]
+    pixels = np.frombuffer(subprocess.run(read, capture_output=True, check=True).stdout, np.uint8)
+    frames = pixels.reshape(-1, 144, 162, 3)  # 121 rows and 22 of words, made even
+    assert len(frames) > 40
+    assert np.abs(frames[0].astype(int) - frames[-31]).mean() > 1  # the hand moved

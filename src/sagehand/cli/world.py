@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -11,7 +12,7 @@ from sagehand.cli.common import AsJson, emit, table
 
 if TYPE_CHECKING:
     from sagehand.world.objects.model import ObjectModel
-    from sagehand.world.objects.spec import ObjectSpec
+    from sagehand.world.objects.spec import InstanceSpec, ObjectSpec
 
 __all__ = ["app"]
 
@@ -61,27 +62,31 @@ def objects(
 
 def show(
     name: Annotated[
-        str, typer.Argument(metavar="OBJECT", help="OBJECT, OBJECT/INSTANCE, or an object's file, *.yaml.")
+        str,
+        typer.Argument(
+            metavar="OBJECT", help="OBJECT, OBJECT/INSTANCE, or an object's file, *.yaml (or *.yaml/INSTANCE)."
+        ),
     ],
     as_json: AsJson = False,
 ) -> None:
     """Show one object: every number with its source, regions, instances."""
-    from sagehand.world.objects.load import load_spec, resolve
+    from sagehand.world.objects.load import load_spec, object_and_instance, resolve
     from sagehand.world.objects.sources import shared_sources
 
     model = resolve(name)
-    spec = load_spec(name if name.lower().endswith((".yaml", ".yml")) else name.partition("/")[0])
-    sources = {**shared_sources(), **spec.sources}
-    doc = _whole(model, spec, sources)
-    emit(doc, as_json, lambda: _shown(doc))
+    of = object_and_instance(name)[0]
+    spec = load_spec(of)
+    doc = _whole(model, spec, {**shared_sources(), **spec.sources})
+    by = of if of.lower().endswith((".yaml", ".yml")) else model.base
+    emit(doc, as_json, lambda: _shown(doc, by))
 
 
 def scenes(as_json: AsJson = False) -> None:
     """List the scenes that ship.
 
     An object by itself is a scene too, and so is a file of your own (YAML): a list named objects of rows as
-    {object: cup, at: [0.5, 0.1], yaw_deg: 30, filled: 0.6} or {object: vase, beside: cup, gap_m: 0.08}. Fields: object,
-    name, at [m], yaw_deg, filled, beside, behind, on_top_of, gap_m; what is not given is drawn from the seed.
+    {object: cup, at_m: [0.5, 0.1], yaw_deg: 30, filled: 0.6} or {object: vase, beside: cup, gap_m: 0.08}. Fields: object,
+    name, at_m, yaw_deg, filled, beside, behind, on_top_of, gap_m; what is not given is drawn from the seed.
     """
     from sagehand.world.scenes import scene_names, scene_objects, scene_title
 
@@ -115,28 +120,60 @@ def _whole(model: ObjectModel, spec: ObjectSpec, sources: dict[str, str]) -> dic
         }
         for region in model.regions.values()
     }
-    told = {key: sources.get(constant.source, constant.source) for key, constant in spec.constants}
+    instance = _instance_of(model, spec)
     return {
         **_brief(model),
-        "title": spec.title,
+        "base": spec.name,
+        "title": spec.title if instance is None else instance.title,
         "affordances": [str(a) for a in model.affordances],
         "centre_of_mass_m": [round(float(v), 4) for v in model.com_m],
         "regions": regions,
         "instances": {key: instance.title for key, instance in spec.instances.items()},
-        "sources": told,
+        "sources": _told(spec, instance, sources),
         "notes": spec.notes,
     }
 
 
-def _shown(doc: dict[str, Any]) -> str:
+def _instance_of(model: ObjectModel, spec: ObjectSpec) -> InstanceSpec | None:
+    """Which of the file's instances a model is; None for the object itself."""
+    return spec.instances.get(model.name.removeprefix(f"{spec.name}-")) if model.name != spec.name else None
+
+
+def _told(spec: ObjectSpec, instance: InstanceSpec | None, sources: dict[str, str]) -> dict[str, str]:
+    """Where each number comes from: of an instance its own source, or how it follows from the object's."""
+    from sagehand.world.objects.instances import HARMLESS_N
+
+    told = {key: sources.get(constant.source, constant.source) for key, constant in spec.constants}
+    if instance is None:
+        return told
+    told = {key: source for key, source in told.items() if not key.startswith("instances.")}
+    factors = [instance.scale] * 3 if isinstance(instance.scale, int | float) else list(instance.scale)
+    by = " x ".join(f"{v:g}" for v in (factors if len(set(factors)) > 1 else factors[:1]))
+    scaled = any(v != 1 for v in factors)
+    if scaled:
+        told["size_m"] = f"scaled, lengths by {by}, from: {told['size_m']}"
+    changes = [f"volume by {math.prod(factors):.4g}"] if scaled else []
+    changes += [f"density by {instance.density:g}"] if instance.density != 1 else []
+    if changes:
+        told["mass_kg"] = f"scaled, {' and '.join(changes)}, from: {told['mass_kg']}"
+    if scaled and spec.f_safe_n.value < HARMLESS_N:
+        told["f_safe_n"] = f"scaled, area by {math.prod(factors) ** (2 / 3):.4g}, from: {told['f_safe_n']}"
+    for key, own in (("mass_kg", instance.mass_kg), ("friction", instance.friction), ("f_safe_n", instance.f_safe_n)):
+        if own is not None:
+            told[key] = sources.get(own.source, own.source)
+    return told
+
+
+def _shown(doc: dict[str, Any], by: str) -> str:
+    """A page for a person; its instances can be asked for as ``by``/instance."""
     sources = list(dict.fromkeys(doc["sources"].values()))
     rows = [
         [label, value, sources.index(doc["sources"][key]) + 1 if key in doc["sources"] else ""]
         for label, key, value in (
             ("size", "size_m", f"{_millimetres(doc['size_m'])} mm"),
-            ("mass", "mass_kg", f"{doc['mass_kg']:g} kg"),
+            ("mass", "mass_kg", f"{doc['mass_kg']:.4g} kg"),
             ("friction", "friction", f"{doc['friction']:g}"),
-            ("safe force", "f_safe_n", f"{doc['f_safe_n']:g} N"),
+            ("safe force", "f_safe_n", f"{doc['f_safe_n']:.4g} N"),
         )
     ]
     lines = [f"{doc['name']}: {doc['title']}", f"{doc['material']}, fragility {doc['fragility']:g}", ""]
@@ -151,7 +188,7 @@ def _shown(doc: dict[str, Any]) -> str:
         lines += [
             "",
             table(
-                [[f"{doc['name'].partition('-')[0]}/{k}", v] for k, v in doc["instances"].items()],
+                [[f"{by}/{k}", v] for k, v in doc["instances"].items()],
                 ["instance", "what it is"],
             ),
         ]

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from sagehand.world.render import RgbdFrame
     from sagehand.world.scene import Camera, Scene
 
-__all__ = ["RobotOption", "SeedOption", "register", "size_of"]
+__all__ = ["RobotOption", "register", "size_of"]
 
 RobotOption = Annotated[
     str, typer.Option("--robot", metavar="NAME|FILE", help="A robot that ships, or a description file, *.yaml.")
@@ -47,7 +47,7 @@ def render(
         typer.Option(metavar="FILE", help="Whose each pixel is, 8-bit PNG; 0: no one's, else by --json's names."),
     ] = None,
     seed: SeedOption = None,
-    size: Annotated[str, typer.Option(metavar="WxH", help="Pixels across and down.")] = "640x480",
+    size: Annotated[str, typer.Option(metavar="WxH", help="Across and down [px].")] = "640x480",
     camera: Annotated[
         str, typer.Option(metavar="VIEW", help="cell (the robot's own), side (arm and table), or close.")
     ] = "cell",
@@ -56,7 +56,8 @@ def render(
 ) -> None:
     """Draw a scene: colour, depth, and whose each pixel is.
 
-    Needs a GL driver (`sagehand doctor` tells).
+    Needs a GL driver (`sagehand doctor` tells). In the --json output width, height and intrinsics are in pixels, the
+    last column of each T in metres.
     """
     from dataclasses import replace
 

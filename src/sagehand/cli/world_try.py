@@ -42,12 +42,13 @@ def try_(
         str, typer.Option(metavar="NAME", help="analytic (statics, milliseconds) or physics (MuJoCo, half a second).")
     ] = "analytic",
     force: Annotated[
-        float | None, typer.Option(metavar="N", help="Of each finger; by default 1.5 times what the lift requires.")
+        float | None,
+        typer.Option(metavar="NEWTON", help="Force of each finger [N]; by default 1.5 times what the lift requires."),
     ] = None,
     width: Annotated[
-        float | None, typer.Option(metavar="MM", help="Opening before closing; by default the region's and 10 mm.")
+        float | None, typer.Option(metavar="MM", help="Opening before closing [mm]; by default the region's and 10.")
     ] = None,
-    yaw: Annotated[float, typer.Option(metavar="DEG", help="Turns the grasp about the object's z.")] = 0.0,
+    yaw: Annotated[float, typer.Option(metavar="DEG", help="Turns the grasp about the object's z [degrees].")] = 0.0,
     offset: Annotated[
         str, typer.Option(metavar="X,Y,Z", help="Moves the grasp in the object's frame [mm], as in 0,5,-10.")
     ] = "0,0,0",
@@ -60,7 +61,7 @@ def try_(
     animate: Annotated[
         Path | None, typer.Option(metavar="FILE", help="A film of it, *.gif or *.mp4 (needs a GL driver).")
     ] = None,
-    size: Annotated[str, typer.Option(metavar="WxH", help="Pixels of the film.")] = "480x360",
+    size: Annotated[str, typer.Option(metavar="WxH", help="Across and down, of the film [px].")] = "480x360",
     robot: RobotOption = "panda",
     faithful: Annotated[
         bool, typer.Option("--faithful", help="Judge by the paper's seven factors alone (analytic only).")
@@ -71,6 +72,7 @@ def try_(
 
     A failed grasp is a result: exit code 0. Printed are outcome, failure and why, the seven quality factors, what the
     robot noticed, and the time it took. The grasp in the --json output can be edited and handed back with --grasp FILE.json.
+    There lengths are in m, forces in N, angles in rad, times in s, as the ends of the keys say.
     """
     from sagehand.world.noise import ExecutionNoise
     from sagehand.world.robot.description import load_robot
@@ -149,7 +151,7 @@ def _radians(degrees: float) -> float:
     import math
 
     if not math.isfinite(degrees):
-        raise InputError(f"--yaw is {degrees}", hint="write degrees")
+        raise InputError(f"--yaw is {degrees}", hint="write degrees, as in 30")
     return math.radians(degrees)
 
 
@@ -174,7 +176,7 @@ def _text(doc: dict[str, Any]) -> str:
             f"{1000 * (doc['slip_m'] or 0):.1f} mm",
             f"{57.29578 * (doc['turn_rad'] or 0):.1f} degrees",
         ],
-        ["robot's clock", f"{seen['clock_s'] or 0:.1f} s", f"{doc['seconds']:.3f} s to work out"],
+        ["robot's clock", f"{seen['clock_s'] or 0:.1f} s", f"{doc['run_s']:.3f} s to work out"],
     ]
     if doc["neighbours_m"]:
         moved = ", ".join(f"{name} {1000 * m:.0f} mm" for name, m in doc["neighbours_m"].items())

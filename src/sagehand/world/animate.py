@@ -69,7 +69,7 @@ def verdict(result: TryResult) -> tuple[str, bool]:
 
 
 class Recorder:
-    """Films the physics: hand it to ``PhysicsExecutor(watch=recorder)``; use it as a context manager."""
+    """Films the physics: hand it to ``PhysicsExecutor(watch=recorder)``; ``close`` it, or use it as a context manager."""
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class Recorder:
         camera: Camera | None = None,
         shadows: bool = True,
     ) -> None:
-        """Open a renderer.
+        """Open a renderer, which holds a GL context until :meth:`close`.
 
         Args:
             scene: The scene as it is at first.
@@ -107,6 +107,10 @@ class Recorder:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Free the renderer's GL context; harmless when done twice. The frames stay."""
         self._renderer.close()
 
     def __call__(self, data: Any, model: Any, t: float) -> None:

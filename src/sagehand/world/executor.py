@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Protocol, Self, runtime_checkable
 
+from sagehand.errors import InputError
 from sagehand.world.failures import Failure, Terminal
-from sagehand.world.frames import Pose
+from sagehand.world.frames import Pose, is_pose
 from sagehand.world.grasp import GraspCommand
 from sagehand.world.noise import ExecutionNoise
 from sagehand.world.quality import Quality
@@ -112,6 +113,14 @@ class PutCommand:
     retreat_m: float = 0.10
     speed_scale: float = 1.0
 
+    def __post_init__(self) -> None:
+        if not is_pose(self.T_world_grasp, 1e-4):
+            raise InputError("T_world_grasp is no rigid pose", hint="it must be (4, 4), finite, orthonormal")
+        if not 0 <= self.retreat_m <= 1:
+            raise InputError(f"retreat_m is {self.retreat_m}; it must be from 0 to 1")
+        if not 0 < self.speed_scale <= 1:
+            raise InputError(f"speed_scale is {self.speed_scale}; it must be above 0 and at most 1")
+
 
 @dataclass(frozen=True, eq=False)
 class PutTruth:
@@ -204,23 +213,27 @@ class Executor(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class _Blind:
-    _trial: Trial
-    _kept: list[Attempt | Put]
-
-    def grasp(self, command: GraspCommand) -> Observation:
-        attempt = self._trial.grasp(command)
-        self._kept.append(attempt)
-        return attempt.observation
-
-    def put(self, command: PutCommand) -> Observation:
-        put = self._trial.put(command)
-        self._kept.append(put)
-        return put.observation
-
-
 def blind(trial: Trial) -> tuple[Hand, list[Attempt | Put]]:
-    """The hand to give to a planner, and the list that fills with what was true, for the scorer."""
+    """The hand to give to a planner, and the list that fills with what was true, for the scorer.
+
+    The hand has no attribute but its methods: what it prints as, and what it holds, tell nothing of the trial.
+    """
     kept: list[Attempt | Put] = []
-    return _Blind(trial, kept), kept
+
+    class BlindHand:  # the trial and the truths are the methods' own, none of the object's
+        __slots__ = ()
+
+        def grasp(self, command: GraspCommand) -> Observation:
+            attempt = trial.grasp(command)
+            kept.append(attempt)
+            return attempt.observation
+
+        def put(self, command: PutCommand) -> Observation:
+            put = trial.put(command)
+            kept.append(put)
+            return put.observation
+
+        def __repr__(self) -> str:
+            return "<a hand: grasp, put>"
+
+    return BlindHand(), kept

@@ -66,7 +66,11 @@ class Grasp:
         if not all(math.isfinite(v) for v in numbers):
             raise InputError("a grasp holds a number that is not finite", hint=f"it is {self}")
         if not math.isclose(math.hypot(*self.quat_xyzw), 1, abs_tol=1e-3):
-            raise InputError(f"quat_xyzw {self.quat_xyzw} is not of unit length")
+            length = math.hypot(*self.quat_xyzw)
+            raise InputError(
+                f"quat_xyzw {self.quat_xyzw} is not of unit length but {length:.4g}",
+                hint="divide its numbers by that" if length > 0 else "(0, 0, 0, 1) turns nothing",
+            )
         _in_range("width_m", self.width_m, 0, 1)
         _in_range("force_n", self.force_n, 0, 1000)
         _in_range("pregrasp_m", self.pregrasp_m, 0, 1)
@@ -140,22 +144,31 @@ class Grasp:
         """The grasp of :meth:`to_dict`.
 
         Raises:
-            InputError: A field is missing, unknown, or no number.
-            UnknownName: The type is none.
+            InputError: A field is missing, or not what it must be; the message names it.
+            UnknownName: There is no such field, or no such grasp type.
         """
-        try:
-            rest = dict(data)
-            if (kind := rest.pop("type", "pinch")) not in list(GraspType):
-                raise UnknownName("grasp type", str(kind), [str(t) for t in GraspType])
-            place = [float(v) for v in rest.pop("position_m")]
-            quat = [float(v) for v in rest.pop("quat_xyzw")]
-            if len(place) != 3 or len(quat) != 4:
-                raise InputError("position_m holds three numbers, quat_xyzw four")
-            return cls(
-                (place[0], place[1], place[2]), (quat[0], quat[1], quat[2], quat[3]), type=GraspType(kind), **rest
-            )
-        except (TypeError, KeyError, ValueError) as error:
-            raise InputError(f"this is no grasp: {error}") from error
+        for key in data:
+            if key not in _FIELDS:
+                raise UnknownName("field of a grasp", str(key), _FIELDS)
+        for key in ("position_m", "quat_xyzw", "width_m", "force_n"):
+            if key not in data:
+                raise InputError(f"this is no grasp: it has no {key}", hint=_SHAPE)
+        kind, region = data.get("type", GraspType.PINCH), data.get("region")
+        if kind not in list(GraspType):
+            raise UnknownName("grasp type", str(kind), [str(t) for t in GraspType])
+        if region is not None and not isinstance(region, str):
+            raise InputError(f"region is {region!r}; it must be the name of a region, or null")
+        place, quat = _numbers("position_m", data["position_m"], 3), _numbers("quat_xyzw", data["quat_xyzw"], 4)
+        numbers = {
+            key: _number(key, data[key]) for key in ("width_m", "force_n", "speed_scale", "pregrasp_m") if key in data
+        }
+        return cls(
+            (place[0], place[1], place[2]),
+            (quat[0], quat[1], quat[2], quat[3]),
+            type=GraspType(kind),
+            region=region,
+            **numbers,
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,6 +202,14 @@ class GraspCommand:
     def __post_init__(self) -> None:
         if not is_pose(self.T_world_grasp, 1e-4):
             raise InputError("T_world_grasp is no rigid pose", hint="it must be (4, 4), finite, orthonormal")
+        _in_range("width_m", self.width_m, 0, 1)
+        _in_range("force_n", self.force_n, 0, 1000)
+        _in_range("pregrasp_m", self.pregrasp_m, 0, 1)
+        for name in ("speed_scale", "lift_m", "lift_acceleration"):
+            value = getattr(self, name)
+            if not 0 < value < math.inf:
+                raise InputError(f"{name} is {value}; it must be above 0, and finite")
+        _in_range("speed_scale", self.speed_scale, 0, 1)
 
     @property
     def approach(self) -> NDArray[np.float64]:
@@ -221,3 +242,20 @@ def _unit(vector: ArrayLike, name: str) -> NDArray[np.float64]:
 def _in_range(name: str, value: float, low: float, high: float) -> None:
     if not low <= value <= high:
         raise InputError(f"{name} is {value}; it must be from {low} to {high}")
+
+
+_FIELDS = ("position_m", "quat_xyzw", "width_m", "force_n", "type", "speed_scale", "pregrasp_m", "region")
+_SHAPE = "it holds position_m, quat_xyzw, width_m [m] and force_n [N]"
+_COUNTS = {3: "three", 4: "four"}
+
+
+def _number(key: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+        raise InputError(f"{key} is {value!r}; it must be a number")
+    return float(value)
+
+
+def _numbers(key: str, value: Any, count: int) -> list[float]:
+    if not isinstance(value, list | tuple | np.ndarray) or len(value) != count:
+        raise InputError(f"{key} is {value!r}; it must be a list of {_COUNTS[count]} numbers")
+    return [_number(key, v) for v in value]

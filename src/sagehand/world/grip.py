@@ -1,7 +1,8 @@
 """What the pads of a gripper touch, and the force that it takes to hold by it: rays from the pads, and simple statics.
 
 A search has to weigh thousands of grasps, so this is coarser than the analytic executor: a grid of rays from each pad finds
-the patch, and Coulomb's law with the moment of the centre of mass gives the force.
+the patch, and Coulomb's law with the moment of the centre of mass gives the force. The authority is
+:class:`~sagehand.world.analytic.statics.GripStatics`; of natural grasps this law asks for as much or more.
 """
 
 from __future__ import annotations

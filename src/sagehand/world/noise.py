@@ -20,12 +20,25 @@ def stream(seed: int, *names: str | int) -> np.random.Generator:
     """The generator of a name under a seed: another name, other numbers; the same name, the same.
 
     Raises:
-        InputError: The seed is negative.
+        InputError: The seed or a name is a negative number, or neither text nor a whole number.
     """
-    if seed < 0:
-        raise InputError(f"the seed is {seed}; it must not be negative")
-    key = [zlib.crc32(n.encode()) if isinstance(n, str) else n for n in names]
+    if _whole(seed) is None:
+        raise InputError(f"the seed is {seed!r}; it must not be negative, and a whole number")
+    key: list[int] = []
+    for name in names:
+        number = zlib.crc32(name.encode()) if isinstance(name, str) else _whole(name)
+        if number is None:
+            raise InputError(
+                f"the name {name!r} of a stream is neither text nor a whole number from 0", hint="as in 'trial', 3"
+            )
+        key.append(number)
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
+
+
+def _whole(value: object) -> int | None:
+    """The number if it is whole and not negative; else None."""
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= 0
+    return int(value) if whole else None  # type: ignore[call-overload]
 
 
 @dataclass(frozen=True, eq=False)

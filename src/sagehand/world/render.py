@@ -35,7 +35,7 @@ class SceneRenderer:
         show_robot: bool = True,
         shadows: bool = True,
     ) -> None:
-        """Open a GL context and compile the scene.
+        """Open a GL context, held until :meth:`close`, and compile the scene.
 
         Args:
             scene: The objects, and the camera that looks at them.
@@ -64,12 +64,12 @@ class SceneRenderer:
             self._option = mj.MjvOption()
             self._option.geomgroup[HIDDEN] = 0
             self._option.sitegroup[:] = 0  # the robot's model marks its TCP with a dot
+            self.names = ("table", "robot", *world.names)
+            self._owner = self._owners(world.names)
+            self._arm, self._fingers = self._robot_joints(world.names)
         except BaseException:
             self.close()
             raise
-        self.names = ("table", "robot", *world.names)
-        self._owner = self._owners(world.names)
-        self._arm, self._fingers = self._robot_joints(world.names)
 
     def __enter__(self) -> SceneRenderer:
         return self

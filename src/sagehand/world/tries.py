@@ -26,6 +26,7 @@ __all__ = ["EXECUTORS", "TryResult", "adjusted", "chosen_grasp", "executor_for",
 
 EXECUTORS = ("analytic", "physics")
 """Where a grasp can be tried."""
+_SHAPE = "it holds position_m [m], quat_xyzw, width_m [m] and force_n [N]"
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +54,10 @@ class TryResult:
     setup_seconds: float = 0.0
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain data."""
+        """As plain data, lengths in metres, forces in newtons, angles in radians.
+
+        ``observation.clock_s`` is the robot's time, ``run_s`` and ``setup_s`` that of this machine.
+        """
         truth, placed = self.attempt.truth, self.scene[self.target]
         return {
             "target": self.target,
@@ -75,8 +79,8 @@ class TryResult:
             "observation": _plain(asdict(self.attempt.observation)),
             "grasp": _plain(self.grasp.to_dict()),
             "T_world_object": _plain(placed.T_world_object),
-            "seconds": round(self.seconds, 4),
-            "setup_seconds": round(self.setup_seconds, 4),
+            "run_s": round(self.seconds, 4),
+            "setup_s": round(self.setup_seconds, 4),
         }
 
 
@@ -121,7 +125,7 @@ def chosen_grasp(scene: Scene, target: str, wanted: str, robot: Robot, force_n: 
     if Path(wanted).suffix == ".json":
         grasp = read_grasp(Path(wanted))
         return grasp if force_n is None else replace(grasp, force_n=force_n)
-    rest: dict[str, Any] = {"kinematics": Kinematics(robot), "force_n": force_n, "mass_kg": placed.mass_kg}
+    rest: dict[str, Any] = {"kinematics": Kinematics(robot), "force_n": force_n, "scene": scene, "target": target}
     if wanted == "auto":
         return auto_grasp(placed.model, placed.T_world_object, robot, **rest)
     if wanted not in placed.model.regions:
@@ -146,15 +150,13 @@ def read_grasp(path: Path) -> Grasp:
     if isinstance(doc, dict) and isinstance(doc.get("grasp"), dict):
         doc = doc["grasp"]
     if not isinstance(doc, dict):
-        raise InputError(f"{path}: this is no grasp", hint="it holds position_m, quat_xyzw, width_m and force_n")
+        raise InputError(f"{path}: this is no grasp", hint=f"{_SHAPE}; `world try --json` prints one")
     try:
         return Grasp.from_dict(doc)
     except UnknownName:
         raise
     except InputError as error:
-        raise InputError(
-            f"{path}: {error.message}", hint=error.hint or "it holds position_m, quat_xyzw, width_m and force_n"
-        ) from error
+        raise InputError(f"{path}: {error.message}", hint=error.hint or _SHAPE) from error
 
 
 def adjusted(
@@ -214,7 +216,8 @@ def _within(what: str, value: float, limits: tuple[float, float], robot: Robot, 
     if not low <= value <= high:  # what is no number, too
         raise InputError(
             f"{what} is {value * scale:g} {unit}; the hand of {robot.name} goes from "
-            f"{low * scale:g} to {high * scale:g} {unit}"
+            f"{low * scale:g} to {high * scale:g} {unit}",
+            hint="give one in between, or leave it out",
         )
 
 

@@ -10,12 +10,11 @@ import importlib.util
 import io
 import socket
 import time
-from collections.abc import Sequence
 from types import TracebackType
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from sagehand.errors import InputError, MissingExtra
 from sagehand.world.frames import quat_wxyz
@@ -104,12 +103,6 @@ class View:
         )
         points = np.array([[before, T[:3, 3]]], dtype=np.float32)
         self.server.scene.add_line_segments(f"/{name}/way", points=points, colors=(255, 120, 0), line_width=3.0)
-
-    def play(self, poses: Sequence[tuple[Scene, NDArray[np.float64], float]], fps: float = 20) -> None:
-        """Show one scene, joint angles [rad] and opening [m] after the other, at so many a second."""
-        for scene, q, width in poses:
-            self.show(scene, q, width)
-            time.sleep(1 / fps)
 
     def _fill(self) -> None:
         draw = self.server.scene
