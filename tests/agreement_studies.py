@@ -42,8 +42,11 @@ def sample(number: int, object_: str = "cube", kind: str = "good", sub: str = ""
         "width_m": 0.05,
         "force_n": 8.0,
         "type": "pinch",
+        "speed_scale": 1.0,
         "pregrasp_m": 0.1,
         "region": None,
+        "lift_m": 0.15,
+        "lift_acceleration": 2.0,
     }
     return {
         "number": number,

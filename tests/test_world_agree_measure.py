@@ -17,9 +17,10 @@ from syrupy.assertion import SnapshotAssertion
 
 from agreement_studies import both, outcome, sample
 from sagehand.world.agree.measure import figures, pairs_of
-from sagehand.world.agree.report import confusion_csv, summary_text, write_report
+from sagehand.world.agree.report import confusion_csv, write_report
 from sagehand.world.agree.scores import auc, cluster_interval, kappa, roc_curve
 from sagehand.world.agree.store import Entry
+from sagehand.world.agree.text import summary_text
 from sagehand.world.agree.worst import caption, draw_worst, worst_pairs
 from sagehand.world.failures import Failure
 from sagehand.world.objects.load import resolve

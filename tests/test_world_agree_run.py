@@ -16,9 +16,11 @@ import pytest
 
 from sagehand.errors import InputError
 from sagehand.world.agree import run as module
+from sagehand.world.agree import work
 from sagehand.world.agree.digest import code_digest, data_digest
+from sagehand.world.agree.plan import Item
 from sagehand.world.agree.run import EXECUTORS, run_agreement
-from sagehand.world.agree.sample import Item, Sample
+from sagehand.world.agree.sample import Sample
 from sagehand.world.agree.store import HEADER, RECORDS, read_entries
 from sagehand.world.executor import Executor
 from sagehand.world.frames import pose, translation
@@ -44,8 +46,8 @@ class Canned:
 @pytest.fixture(autouse=True)
 def _quick(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if "slow" not in request.keywords:
-        monkeypatch.setattr(module, "Sampler", Canned)
-        monkeypatch.setattr(module, "code_digest", lambda name: name)
+        monkeypatch.setattr(work, "Sampler", Canned)
+        monkeypatch.setattr(module, "answer_digest", lambda name, names: name)
 
 
 def analytic() -> Executor:
@@ -107,7 +109,7 @@ def test_a_later_run_reports_what_it_was_asked_for(tmp_path: Path) -> None:
 def test_what_depends_on_changed_code_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     out = tmp_path / "s"
     study(out)
-    monkeypatch.setattr(module, "code_digest", lambda name: "new" if name == "analytic" else name)
+    monkeypatch.setattr(module, "answer_digest", lambda name, names: "new" if name == "analytic" else name)
     study(out)
     assert [d["outcome"]["executor"] for d in lines(out)[16:]] == ["analytic"] * 8
 

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from sagehand.errors import InputError, UnknownName
 from sagehand.world.agree.place import GAP_M, REACH_X_M, REACH_Y_M, lone_scene, with_neighbour
-from sagehand.world.agree.sample import BLOCK, KINDS, Sample, agreement_grasps, plan_items
+from sagehand.world.agree.plan import BLOCK, KINDS, plan_items
+from sagehand.world.agree.sample import Sample, agreement_grasps
 from sagehand.world.agree.spoil import MUST_FAIL, spoiled
 from sagehand.world.agree.subjects import all_objects, base_of, chosen_objects
 from sagehand.world.footprints import footprint, footprint_gap

@@ -7,7 +7,8 @@ import pytest
 
 from sagehand.errors import InputError
 from sagehand.world.agree.outcome import Outcome, outcome_of, plain
-from sagehand.world.agree.sample import Item, Sample
+from sagehand.world.agree.plan import Item
+from sagehand.world.agree.sample import Sample
 from sagehand.world.executor import Attempt, Executor, Observation, PutCommand, Trial, Truth, blind
 from sagehand.world.failures import Failure
 from sagehand.world.frames import pose, translation
@@ -68,7 +69,7 @@ def test_an_outcome_survives_plain_data() -> None:
     truth = Truth(False, Failure.DROP, why="it fell", details={"margin": 0.25, "at": np.array([1.0, np.nan])})
     made = outcome_of(ScriptedExecutor([truth], "physics"), sample())
     assert (made.verdict, made.margin, made.number) == ("drop", 0.25, 4)
-    assert made.truth["details"]["at"] == [1.0, "nan"]
+    assert made.truth["details"]["at"] == [1.0, None]
     assert Outcome.from_dict(made.to_dict()).to_dict() == made.to_dict()
     assert made.seconds > 0
 

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from sagehand.cli.common import AsJson, emit, progress
+from sagehand.cli.world_picture import RobotOption
 from sagehand.errors import InputError
 
 __all__ = ["register"]
@@ -28,8 +29,12 @@ def agree(
         int | None, typer.Option(metavar="N", min=1, help="Processes at once; by default one a processor.")
     ] = None,
     objects: Annotated[
-        str | None, typer.Option(metavar="A,B,...", help="Only these: objects, object/instance, or groups.")
+        str | None, typer.Option(metavar="A,B,...", help="Only these: objects, object/instance, groups, or files.")
     ] = None,
+    robot: RobotOption = "panda",
+    pictures: Annotated[
+        int, typer.Option(metavar="N", min=0, help="Pictures of the worst disagreements; 0 needs no renderer.")
+    ] = 12,
     resume: Annotated[
         bool,
         typer.Option("--resume/--no-resume", help="Go on with what DIR holds, or refuse a DIR that holds records."),
@@ -47,5 +52,15 @@ def agree(
     if names == []:
         raise InputError(f"--objects is {objects!r}", hint="write names with commas between, as in cup,apple")
     with progress("grasps") as told:
-        report = run_agreement(out, grasps=grasps, seed=seed, jobs=jobs, objects=names, resume=resume, on_progress=told)
+        report = run_agreement(
+            out,
+            grasps=grasps,
+            seed=seed,
+            jobs=jobs,
+            objects=names,
+            robot=robot,
+            pictures=pictures,
+            resume=resume,
+            on_progress=told,
+        )
     emit(report.to_dict(), as_json, lambda: str(report.summary))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from sagehand.world.agree.store import Entry
 from sagehand.world.agree.subjects import base_of
 from sagehand.world.quality import WEIGHTS
 
-__all__ = ["Pair", "figures", "pairs_of"]
+__all__ = ["Pair", "figures", "mismatched", "pairs_of"]
 
 _DECILES = 10
 Array = NDArray[np.float64]
@@ -43,16 +44,27 @@ class Pair:
 
 
 def pairs_of(entries: Iterable[Entry]) -> list[Pair]:
-    """Samples that both executors have answered without breaking, by number."""
+    """Samples that both executors have answered without breaking, by number; those of :func:`mismatched` are left out."""
+    return [Pair(p.sample, a.outcome, p.outcome) for a, p in _both(entries) if _same_sample(a, p)]
+
+
+def mismatched(entries: Iterable[Entry]) -> list[int]:
+    """Numbers that both executors have answered, but of different samples: stale answers, which say nothing together."""
+    return [a.outcome.number for a, p in _both(entries) if not _same_sample(a, p)]
+
+
+def _both(entries: Iterable[Entry]) -> list[tuple[Entry, Entry]]:
+    """The analytic and the physical entry of each number that has both, neither broken."""
     by_number: dict[int, dict[str, Entry]] = {}
     for entry in entries:
-        by_number.setdefault(entry.outcome.number, {})[entry.outcome.executor] = entry
-    found = []
-    for _, both in sorted(by_number.items()):
-        if {"analytic", "physics"} <= set(both) and not any(e.outcome.error for e in both.values()):
-            a, p = both["analytic"], both["physics"]
-            found.append(Pair(p.sample, a.outcome, p.outcome))
-    return found
+        if not entry.outcome.error:
+            by_number.setdefault(entry.outcome.number, {})[entry.outcome.executor] = entry
+    return [(e["analytic"], e["physics"]) for _, e in sorted(by_number.items()) if {"analytic", "physics"} <= set(e)]
+
+
+def _same_sample(a: Entry, p: Entry) -> bool:
+    one, other = (json.dumps(e.sample, sort_keys=True) for e in (a, p))
+    return one == other
 
 
 def figures(entries: Sequence[Entry], *, seed: int = 0, resamples: int = RESAMPLES) -> dict[str, Any]:
@@ -97,9 +109,11 @@ def figures(entries: Sequence[Entry], *, seed: int = 0, resamples: int = RESAMPL
         "by_object": _groups(pairs, lambda p: p.object),
         "with_neighbour": _groups(pairs, lambda p: "neighbour" if "neighbour" in p.sample["places"] else "alone"),
         "controls": _controls(pairs),
+        "force_estimate": _force_estimate(pairs),
         "speed": {
             name: _speed([e.outcome for e in entries if e.outcome.executor == name]) for name in ("analytic", "physics")
         },
+        "mismatched": mismatched(entries),
         "errors": [
             {"number": e.outcome.number, "executor": e.outcome.executor, "error": e.outcome.error}
             for e in sorted(entries, key=lambda e: e.key)
@@ -212,6 +226,31 @@ def _controls(pairs: Sequence[Pair]) -> dict[str, Any]:
             "held_physics": [p.physics.number for p in those if p.physics.success],
         }
     return found
+
+
+def _force_estimate(pairs: Sequence[Pair]) -> dict[str, Any]:
+    """The force that the search says a grasp needs, over what the analytic executor says; and how weak "weak" grasps are.
+
+    Of grasps carried out where they were searched (kinds good and force), where both have a number.
+    """
+
+    def needs(pair: Pair) -> tuple[float, float] | None:
+        rough, better = pair.sample["required_n"], pair.analytic.truth.get("required_n")
+        if not isinstance(rough, int | float) or not isinstance(better, int | float) or better <= 0:
+            return None
+        return float(rough), float(better)
+
+    there = [(p, n) for p in pairs if p.sample["kind"] in ("good", "force") and (n := needs(p)) is not None]
+    ratios = [rough / better for p, (rough, better) in there if p.sample["sub"] != "strong"]
+    weak = [p.sample["command"]["force_n"] >= better for p, (_, better) in there if p.sample["sub"] == "weak"]
+    shares = (0.05, 0.25, 0.5, 0.75, 0.95)
+    return {
+        "n": len(ratios),
+        "ratio": {f"{q:g}": float(np.quantile(ratios, q)) for q in shares} if ratios else {},
+        "below": sum(r < 1 for r in ratios) / len(ratios) if ratios else None,
+        "n_weak": len(weak),
+        "weak_enough": sum(weak) / len(weak) if weak else None,
+    }
 
 
 def _speed(outcomes: Sequence[Outcome]) -> dict[str, Any]:

@@ -116,7 +116,7 @@ def outcome_of(executor: Executor, sample: Sample) -> Outcome:
 
 
 def plain(value: Any) -> Any:
-    """NumPy's kin as plain data, numbers rounded to 1e-6; what is not finite, as text."""
+    """NumPy's kin as plain data, numbers rounded to 1e-6; what is not finite is None: why, the outcome says in words."""
     if isinstance(value, Mapping):
         return {str(k): plain(v) for k, v in value.items()}
     if hasattr(value, "tolist"):
@@ -126,5 +126,5 @@ def plain(value: Any) -> Any:
     if isinstance(value, bool | int | str) or value is None:
         return value
     if isinstance(value, float):
-        return round(value, 6) if np.isfinite(value) else str(value)
+        return round(value, 6) if np.isfinite(value) else None
     return str(value)

@@ -1,8 +1,6 @@
-"""The grasps that both executors are asked about, from good to hopeless; the shares were fixed before anything was run.
+"""The grasps that both executors are asked about, from good to hopeless: each object searched, put in reach, its grasps spoilt.
 
-A sample is a function of its number, the seed and the list of objects alone: a study of 1,000 begins with that of 100. In each
-block of 20 there are 7 good grasps, 3 natural, 4 disturbed, 2 of wrong force, 2 of wrong opening or type, and 2 that are
-hopeless; each kind goes round the objects, so that every object gets every kind.
+A sample is a function of its number, the seed, the list of objects and the robot alone.
 """
 
 from __future__ import annotations
@@ -10,11 +8,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from sagehand.world.agree.place import at_rest, lone_scene, with_neighbour
+from sagehand.world.agree.plan import Item, plan_items
 from sagehand.world.agree.spoil import spoiled
 from sagehand.world.frames import Pose, axis_rotation, pose, pose_of, quat_xyzw
 from sagehand.world.grasp import Grasp, GraspCommand, GraspType
@@ -23,26 +23,16 @@ from sagehand.world.objects.model import ObjectModel
 from sagehand.world.robot.description import Robot
 from sagehand.world.scene import Placed, Scene
 
-__all__ = ["BLOCK", "KINDS", "Item", "Sample", "Sampler", "agreement_grasps", "plan_items"]
+if TYPE_CHECKING:
+    from sagehand.world.robot.kinematics import Kinematics
 
-KINDS = {"good": 7, "natural": 3, "disturbed": 4, "force": 2, "opening": 2, "hopeless": 2}
-"""Kind → how many of each block of 20."""
-BLOCK = sum(KINDS.values())
+__all__ = ["Load", "Sample", "Sampler", "agreement_grasps", "required_force"]
+
 _NEIGHBOUR_SHARE = 1 / 3
 _TRIES = 12  # grasps of the search, at each of so many places, until one is in reach
 _PLACES = 4
-
 Load = Callable[[str], ObjectModel]
-
-
-@dataclass(frozen=True)
-class Item:
-    """What a sample is of: its number, the object ("cup" or "cup/small"), the kind, and which way of the kind (0, 1, …)."""
-
-    number: int
-    object: str
-    kind: str
-    turn: int
+"""Gives an object by name."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,8 +80,11 @@ class Sample:
                 "width_m": c.width_m,
                 "force_n": c.force_n,
                 "type": str(c.type),
+                "speed_scale": c.speed_scale,
                 "pregrasp_m": c.pregrasp_m,
                 "region": c.region,
+                "lift_m": c.lift_m,
+                "lift_acceleration": c.lift_acceleration,
             },
             "reachable": self.reachable,
             "required_n": self.required_n,
@@ -111,35 +104,15 @@ class Sample:
             c["width_m"],
             c["force_n"],
             GraspType(c["type"]),
-            pregrasp_m=c["pregrasp_m"],
-            region=c["region"],
+            c["speed_scale"],
+            c["pregrasp_m"],
+            c["region"],
+            c["lift_m"],
+            c["lift_acceleration"],
         )
         item = Item(doc["number"], doc["object"], doc["kind"], doc["turn"])
         models = {name: _with_friction(load(ref), mu) for name, (ref, _, mu) in places.items()}
         return cls(item, doc["sub"], places, command, doc["reachable"], doc["required_n"], models)
-
-
-def plan_items(objects: Sequence[str], numbers: Sequence[int], seed: int) -> list[Item]:
-    """What the samples of these numbers are of: kinds in shuffled blocks, each kind going round the shuffled objects.
-
-    Args:
-        objects: "cup", "cup/small", …
-        numbers: Which samples.
-        seed: Root seed.
-    """
-    kinds = [kind for kind, count in KINDS.items() for _ in range(count)]
-    rounds = {
-        kind: [objects[i] for i in stream(seed, "agree", "objects", kind).permutation(len(objects))] for kind in KINDS
-    }
-    items = []
-    for number in numbers:
-        block, place = divmod(number, BLOCK)
-        order = [kinds[i] for i in stream(seed, "agree", "kinds", block).permutation(BLOCK)]
-        kind = order[place]
-        turn = block * KINDS[kind] + order[:place].count(kind)
-        lap, at = divmod(turn, len(objects))
-        items.append(Item(number, rounds[kind][at], kind, turn + lap))  # another way of the kind on every lap
-    return items
 
 
 class Sampler:
@@ -188,9 +161,7 @@ class Sampler:
         """The object at a place, and a grasp that the arm carries out there with nothing beside it; False if none is found."""
         from sagehand.world.approach import plan_approach
         from sagehand.world.clearance import Clearance
-        from sagehand.world.robot.kinematics import Kinematics
 
-        kinematics = Kinematics(self.robot)
         last: tuple[Scene, Grasp] | None = None
         for _ in range(_PLACES):
             scene = lone_scene(model, self._rest(item.object, model), rng)
@@ -199,10 +170,10 @@ class Sampler:
             for grasp in self._candidates(item, model, T, rng):
                 command = grasp.at(T, "target")
                 last = scene, grasp
-                if kinematics.inverse(command.T_world_grasp).q is None:
+                if self._kinematics.inverse(command.T_world_grasp).q is None:
                     continue
                 way = plan_approach(
-                    kinematics,
+                    self._kinematics,
                     clearance,
                     command.T_world_pregrasp,
                     command.T_world_grasp,
@@ -217,6 +188,12 @@ class Sampler:
             scene = lone_scene(model, self._rest(item.object, model), rng)
             last = scene, _from_above(model, self.robot)
         return *last, False
+
+    @cached_property
+    def _kinematics(self) -> Kinematics:
+        from sagehand.world.robot.kinematics import Kinematics
+
+        return Kinematics(self.robot)
 
     def _rest(self, ref: str, model: ObjectModel) -> Pose:
         if ref not in self._rests:

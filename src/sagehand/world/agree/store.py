@@ -1,7 +1,8 @@
 """The folder of an agreement study: a header, and one JSON line an outcome, on disk as soon as it is there.
 
 A folder has one writer at a time. A line that a kill tore is cut off when the study is gone on with; of two outcomes of one
-sample in one executor the later one counts, and only while the code that it depends on is the same.
+sample in one executor the later one counts, and only while the code, the packages and the files of one's own that it depends on
+are the same. The header tells of those that the newest outcomes were made with.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ class Entry:
     Attributes:
         sample: The sample, as plain data.
         outcome: What the executor made of it.
-        code: Digest of the code that it depends on.
+        code: Digest of all that it depends on but data files that ship
+            (:func:`~sagehand.world.agree.digest.answer_digest`).
     """
 
     sample: Mapping[str, Any]
@@ -102,7 +104,8 @@ class Records:
 
     Args:
         folder: The folder; made where it is not there.
-        header: What the study is; written where there is none, else it must be the same.
+        header: What the study is. In a folder that was begun format, seed, robot, objects, executors and data files must
+            be the same; what else differs, as a package's version, is written anew.
         resume: Go on in a folder that was begun.
 
     Attributes:
@@ -128,8 +131,9 @@ class Records:
                 f"{folder}: cannot be written: {error.strerror or error}", hint="name another place"
             ) from error
         try:
-            _same(folder, read_header(folder), header)
-            if not begun:
+            there = read_header(folder)
+            _same(folder, there, header)
+            if there != header:
                 write_whole(folder / HEADER, json.dumps(header, indent=1, ensure_ascii=False).encode())
             path = folder / RECORDS
             found, whole = read_entries(path)
@@ -169,7 +173,7 @@ class Records:
 def _same(folder: Path, there: Mapping[str, Any], header: Mapping[str, Any]) -> None:
     if not there:
         return
-    for name in ("format", "seed", "objects", "executors", "data"):
+    for name in ("format", "seed", "robot", "objects", "executors", "data"):
         if there.get(name) != header.get(name):
             what = {"data": "other data files of objects and robots", "objects": "other objects"}
             said = what.get(name, f"{name} {there.get(name)}, not {header.get(name)}")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from sagehand.errors import InputError
 
-__all__ = ["all_objects", "base_of", "chosen_objects"]
+__all__ = ["all_objects", "base_of", "chosen_objects", "file_of"]
 
 
 def all_objects() -> tuple[str, ...]:
@@ -39,6 +39,17 @@ def chosen_objects(names: Sequence[str] | str | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
+def file_of(name: str) -> str | None:
+    """The file of one's own that a name means, "my.yaml" of "my.yaml/small"; None for what ships."""
+    lower = name.lower()
+    for suffix in (".yaml", ".yml"):
+        if lower.endswith(suffix):
+            return name
+        if (at := lower.rfind(suffix + "/")) >= 0:
+            return name[: at + len(suffix)]
+    return None
+
+
 def base_of(ref: str) -> str:
-    """The object of an instance: "cup" of "cup/small"; a file is its own."""
-    return ref if ref.endswith((".yaml", ".yml")) else ref.partition("/")[0]
+    """The object of an instance: "cup" of "cup/small", "my.yaml" of "my.yaml/small"."""
+    return file_of(ref) or ref.partition("/")[0]

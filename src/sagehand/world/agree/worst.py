@@ -14,8 +14,10 @@ from sagehand.world.agree.measure import Pair
 from sagehand.world.agree.sample import Load, Sample
 from sagehand.world.robot.description import Robot
 
-__all__ = ["caption", "draw_worst", "worst_pairs"]
+__all__ = ["WORST", "caption", "draw_worst", "told", "worst_pairs"]
 
+WORST = 12
+"""So many are told of."""
 _AN_OBJECT = 2  # at most so many of one object
 
 
@@ -58,6 +60,26 @@ def caption(pair: Pair) -> str:
     )
 
 
+def told(pair: Pair) -> dict[str, Any]:
+    """A disagreement as plain data: what was tried, both verdicts and what both say of it, Q, and the caption."""
+    s, a, p = pair.sample, pair.analytic, pair.physics
+    return {
+        "number": s["number"],
+        "object": s["object"],
+        "kind": s["kind"],
+        "sub": s["sub"],
+        "region": s["command"]["region"],
+        "force_n": s["command"]["force_n"],
+        "width_m": s["command"]["width_m"],
+        "q": a.total,
+        "analytic": a.verdict,
+        "analytic_why": a.why,
+        "physics": p.verdict,
+        "physics_why": p.why,
+        "caption": caption(pair),
+    }
+
+
 def draw_worst(folder: Path, pairs: Sequence[Pair], robot: Robot, load: Load) -> tuple[list[Path], str]:
     """Render the scenes of pairs with the hand where it was told to be, as ``worst/NN.png``.
 
@@ -68,13 +90,17 @@ def draw_worst(folder: Path, pairs: Sequence[Pair], robot: Robot, load: Load) ->
         from sagehand.world.render import SceneRenderer
     except ImportError as error:
         return [], f"no pictures: {error}"
+    from sagehand.world.robot.kinematics import Kinematics
+
     made: list[Path] = []
     try:
+        kinematics = Kinematics(robot)
         for place, pair in enumerate(pairs, 1):
             sample = Sample.from_dict(pair.sample, load)
+            q = kinematics.inverse(sample.command.T_world_grasp).q
             path = folder / "worst" / f"{place:02d}.png"
             with SceneRenderer(_close_up(sample), robot) as renderer:
-                frame = renderer.frame(q=_joints(sample, robot), width=sample.command.width_m)
+                frame = renderer.frame(q=q, width=sample.command.width_m)
             write_whole(path, _png(frame.rgb))
             made.append(path)
     except (MissingExtra, SettingsError, InputError) as error:
@@ -95,12 +121,6 @@ def _close_up(sample: Sample) -> Any:
     eye = (x + 0.45 * far, y - 0.40 * far, middle + 0.28 * far)
     camera = Camera(eye_m=eye, look_at_m=(x, y, middle + 0.05), fovy_deg=45.0)
     return replace(sample.scene, camera=camera)
-
-
-def _joints(sample: Sample, robot: Robot) -> Any:
-    from sagehand.world.robot.kinematics import Kinematics
-
-    return Kinematics(robot).inverse(sample.command.T_world_grasp).q
 
 
 def _png(rgb: Any) -> bytes:
