@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from sagehand.world.analytic.cast import Caster
 from sagehand.world.analytic.contact import Closing, close, extent
-from sagehand.world.analytic.descent import Descent, descend
+from sagehand.world.analytic.descent import Descent, _wedged, descend
 from sagehand.world.analytic.jaws import jaws_of
+from sagehand.world.analytic.support import support_points
 from sagehand.world.frames import Pose, axis_rotation, invert, pose, rpy, translation
 from sagehand.world.objects.rays import first_hits
 from sagehand.world.objects.shapes import (
@@ -212,3 +213,41 @@ def test_what_the_open_hand_begins_in_stops_it_at_once() -> None:
     tower = on_table(Box((0.06, 0.06, 0.4)), 0.4)
     way = lowered(tower, top_down(0, 0.03, 0.1))
     assert math.isclose(way.short_m, 0.1)
+
+
+@pytest.mark.parametrize("mu", [0.2, 0.35, 0.5])
+def test_a_tip_wedges_a_ball_up_to_twice_the_friction_angle(mu: float) -> None:
+    """The line from the tip to the ball's foot lies at half the slope from both normals (the nip of two rollers)."""
+    radius, nip = 0.03, 2 * math.atan(mu)
+    for slope, wedged in ((0.9 * nip, True), (1.1 * nip, False)):
+        point = radius * np.array([0.0, math.sin(slope), 1 + math.cos(slope)])
+        normal = np.array([0.0, math.sin(slope), math.cos(slope)])
+        ball = Caster(on_table(Sphere(radius), 2 * radius))
+        assert _wedged(ball, point, normal, np.array([0, 0, -1.0]), mu) is wedged
+
+
+@pytest.mark.parametrize("mu", [0.2, 0.35, 0.5])
+def test_what_is_tall_and_narrow_is_wedged_only_up_to_the_friction_angle(mu: float) -> None:
+    """Its foot lies straight below the tip, so the slope itself must be within the cone; on a flat top it always is."""
+    post = Caster(solids_of(Box((0.02, 0.02, 0.2)), translation(z=0.1)))
+    down, point = np.array([0, 0, -1.0]), np.array([0.0, 0.008, 0.19])
+    for slope, wedged in ((0.0, True), (0.9 * math.atan(mu), True), (1.1 * math.atan(mu), False)):
+        assert _wedged(post, point, np.array([0.0, math.sin(slope), math.cos(slope)]), down, mu) is wedged
+    side = np.array([0.0, 1.0, 0.0])
+    assert not _wedged(post, np.array([0.0, 0.01, 0.15]), side, down, mu)
+
+
+@given(seed=st.integers(0, 2**16))
+@settings(max_examples=30, deadline=None)
+def test_support_points_hold_the_farthest_point(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    T = pose(rng.uniform(-0.1, 0.1, 3), rpy(*rng.uniform(-3, 3, 3))[:3, :3])
+    direction = rng.normal(size=3)
+    direction /= np.linalg.norm(direction)
+    points = rng.uniform(-0.2, 0.2, (4000, 3)) + T[:3, 3]
+    for shape in SHAPES[:5]:
+        solid = solids_of(shape, T)[0]
+        inside = points[signed_distance(solid, points) < 0]
+        far = (support_points(solid, direction) @ direction).max()
+        assert (inside @ direction <= far + 1e-9).all()
+        assert signed_distance(solid, support_points(solid, direction)).max() < 1e-9

@@ -11,6 +11,10 @@ import pytest
 
 from sagehand.errors import InputError, UnknownName
 from sagehand.world.analytic.executor import AnalyticExecutor
+from sagehand.world.analytic.jaws import jaws_of
+from sagehand.world.analytic.reach import Reached
+from sagehand.world.analytic.setup import Setup
+from sagehand.world.analytic.stretch import arrive
 from sagehand.world.executor import Attempt, Executor, PutCommand, Trial, Truth, blind
 from sagehand.world.failures import Failure, Terminal
 from sagehand.world.frames import Pose, axis_rotation, pose, translation
@@ -382,3 +386,25 @@ def test_a_hundred_grasps_a_second() -> None:
             tried(s, down(0.5 + 0.0001 * k), arm)
         best = min(best, (time.process_time() - begun) / 20)
     assert best < 0.020  # a loaded machine is allowed twice the time
+
+
+@pytest.mark.parametrize(("mass", "stops"), [(0.1, False), (10.0, True)])
+def test_a_hand_that_comes_against_the_side_of_a_neighbour_pushes_it_unless_it_is_too_heavy(
+    mass: float, stops: bool
+) -> None:
+    """It slides at μ·m·g: 0.15 N, or 14.7 N where 10 N stop a guarded motion; and as far as the hand still comes."""
+    command = level(0.5, 0.10)
+    post = Placed("neighbour", thing(Box((0.04, 0.04, 0.14)), 0.14, mass=mass, mu=0.15), pose((0.43, 0.09, 0.0)))
+    setup = Setup(command, 0.08, 20.0, jaws_of(HAND.robot), HAND.caster)
+    met = Reached(True, gap_m=-0.002, part="palm", other="neighbour")
+    tall = thing(Box((0.04, 0.04, 0.12)), 0.12)
+    arrival = arrive(setup, scene(tall, post), command.T_world_grasp, 0.0, met)
+    ahead = setup.descend(command.T_world_grasp, post, command.pregrasp_m)
+    assert not ahead.wedged
+    assert ahead.part == "palm"
+    if stops:
+        assert arrival.short_m == ahead.short_m
+        assert arrival.failure is Failure.COLLISION
+    else:
+        assert arrival.short_m == 0
+        assert math.isclose(arrival.neighbours_m["neighbour"], ahead.short_m)

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from sagehand.world.analytic.lift import Load, carry
-from sagehand.world.analytic.statics import GRAVITY, TORSION_M, Contacts, GripStatics, weight_force
+from sagehand.world.analytic.statics import TORSION_M, Contacts, GripStatics, weight_force
+from sagehand.world.constants import GRAVITY
 
 Array = NDArray[np.float64]
 

@@ -12,11 +12,12 @@ from sagehand.world.objects.model import ObjectModel
 from sagehand.world.objects.shapes import Shell, solids_of
 from sagehand.world.physics.control import Cell
 from sagehand.world.physics.monitor import FIXED, Pushes, force_on_robot
-from sagehand.world.physics.motion import SHAKE_M, duration, shake, timed
+from sagehand.world.physics.motion import shake, timed
 from sagehand.world.physics.reach import line_up
 from sagehand.world.physics.setup import TIMESTEP, physics_model
 from sagehand.world.robot.description import load_robot
 from sagehand.world.robot.kinematics import Kinematics
+from sagehand.world.rules import SHAKE_M, duration
 from sagehand.world.scene import Placed, Scene
 from world_physics_things import DOWN, block
 

@@ -18,7 +18,8 @@ from sagehand.world.frames import Pose
 from sagehand.world.grasp import Grasp, GraspType
 from sagehand.world.grip import grip, holding_force
 from sagehand.world.hand_room import comes_free, fingers_reach, hand_lowest
-from sagehand.world.objects.model import ObjectModel, Region, Turn
+from sagehand.world.objects.model import ObjectModel
+from sagehand.world.objects.regions import distance_to_region
 from sagehand.world.robot.description import Robot
 from sagehand.world.surface import material, surface_normals, surface_points, thinned
 
@@ -110,7 +111,7 @@ def region_of(model: ObjectModel, point_m: Array) -> str | None:
     """The region that a point (3,) in the object's frame is nearest to, within 20 mm [m]; None if there is none."""
     best, name = 0.020, None
     for region in model.regions.values():
-        if (gap := _region_gap(region, point_m)) < best:
+        if (gap := distance_to_region(region, point_m)) < best:
             best, name = gap, region.name
     return name
 
@@ -120,16 +121,6 @@ def grasp_type(down: float, reach_m: float) -> GraspType:
     if down <= math.cos(math.radians(45)) + 1e-9:
         return GraspType.SIDE
     return GraspType.POWER if reach_m >= 0.030 else GraspType.PINCH
-
-
-def _region_gap(region: Region, point: Array) -> float:
-    T = region.T_object_region
-    if region.turn is Turn.ROUND and math.hypot(T[0, 3], T[1, 3]) > 1e-6:
-        turn = math.atan2(T[1, 3], T[0, 3]) - math.atan2(point[1], point[0])
-        c, s = math.cos(turn), math.sin(turn)
-        point = np.array([c * point[0] - s * point[1], s * point[0] + c * point[1], point[2]])
-    local = T[:3, :3].T @ (point - T[:3, 3])
-    return float(np.linalg.norm(np.maximum(np.abs(local) - np.array(region.size_m) / 2, 0)))
 
 
 @dataclass(frozen=True, eq=False)

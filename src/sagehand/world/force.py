@@ -7,9 +7,10 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from sagehand.world.constants import GRAVITY
 from sagehand.world.frames import invert
 from sagehand.world.grasp import LIFT_ACCELERATION, Grasp
-from sagehand.world.grip import GRAVITY, grip, holding_force
+from sagehand.world.grip import grip, holding_force
 from sagehand.world.objects.model import ObjectModel
 from sagehand.world.robot.description import Robot
 
@@ -102,7 +103,7 @@ def suitable_force(needed_n: float, safe_n: float, model: ObjectModel, robot: Ro
 
 def safe_force(model: ObjectModel, grasp: Grasp, up: NDArray[np.float64], robot: Robot, mass_kg: float) -> float:
     """Largest force of each finger that does no harm [N]: what pulls along the closing axis, in lift and shake, comes on top."""
-    from sagehand.world.analytic.lift import SHAKE_ACCELERATION
+    from sagehand.world.rules import SHAKE_ACCELERATION
 
     along = abs(float(up @ grasp.T_object_grasp[:3, 1]))
     shake = along * GRAVITY + SHAKE_ACCELERATION * math.sqrt(2 * max(1 - along * along, 0.0))

@@ -12,15 +12,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from sagehand.world.constants import GRAVITY
 from sagehand.world.grasp import LIFT_ACCELERATION
 from sagehand.world.objects.model import ObjectModel
 from sagehand.world.objects.rays import first_hits
 from sagehand.world.robot.description import Robot
 
-__all__ = ["GRAVITY", "Grip", "grip", "holding_force"]
+__all__ = ["Grip", "grip", "holding_force"]
 
-GRAVITY = 9.81
-"""Of the earth [m/s²]."""
 _GRID = (5, 5)  # rays of a pad along its x and z
 _PATCH = 0.0005  # what lies so near the first point touched belongs to the patch [m]
 _TURN_SHARE = 2 / 3  # mean lever of a uniform disc's friction, as a share of its radius (Howe & Cutkosky 1996)

@@ -34,11 +34,11 @@ class Quality:
     type: float
     """φ4: whether the type suits the region."""
     clearance: float
-    """φ5: how far hand and arm stay from everything."""
+    """φ5: how far hand and arm stay from everything on their way; 0 where there is no way."""
     difficulty: float
     """φ6: how easy the object is."""
     security: float
-    """φ7: how much wrench the grip can bear beyond what it must."""
+    """φ7: how much wrench the grip can bear beyond what it must, the whole moment of the centre of mass included."""
 
     @property
     def total(self) -> float:

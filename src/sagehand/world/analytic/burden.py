@@ -2,20 +2,44 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from sagehand.world.analytic.contact import Closing, close
 from sagehand.world.analytic.lift import Held, Load, carry
 from sagehand.world.analytic.setup import Setup, down_in
-from sagehand.world.analytic.statics import GRAVITY
+from sagehand.world.analytic.statics import GripStatics
+from sagehand.world.constants import GRAVITY
 from sagehand.world.frames import Pose, invert
 from sagehand.world.scene import Placed
 
-__all__ = ["borne", "load_of", "way_out"]
+__all__ = ["Carried", "borne", "load_of", "way_out"]
 
 _LEAST_M, _COVERED_M = 0.002, 0.003
 _LOOSE = 0.02
 """Friction of what a load has loosened: next to none, for it gives way bit by bit."""
+
+
+@dataclass(frozen=True, eq=False)
+class Carried:
+    """What is carried, and by what grip.
+
+    Attributes:
+        statics: What the grip bears.
+        load: What hangs in it.
+        force_n: Normal force of each finger [N].
+    """
+
+    statics: GripStatics
+    load: Load
+    force_n: float
+
+    def holds_at(self, T_world_tcp: Pose) -> bool:
+        """Whether its weight is borne with the hand at a pose (4, 4), turned as it may be; free to swing about the pads."""
+        pull = -self.load.mass_kg * GRAVITY * T_world_tcp[2, :3]
+        wrench = np.concatenate([pull, np.cross(self.load.pivot_m, pull)])
+        return self.statics.required_force(wrench) <= self.force_n
 
 
 def borne(

@@ -1,6 +1,7 @@
 """Bundles of parallel rays against one object, quick enough for hundreds of grasps a second.
 
-The same solids and answers as :mod:`sagehand.world.objects.rays`, but all boxes at once, and only solids near the bundle.
+The same solids and answers as :mod:`sagehand.world.objects.rays`, but all solids of a kind at once, and only those near the
+bundle. Where a whole line crosses a solid tells of a ray in either direction, and whether a point of the line is inside.
 """
 
 from __future__ import annotations
@@ -11,14 +12,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sagehand.world.objects.rays import cross, normals_at
-from sagehand.world.objects.shapes import Solid, SolidKind, signed_distance
+from sagehand.world.objects.shapes import Solid, SolidKind
 
-__all__ = ["Bundle", "Caster"]
+__all__ = ["Bundle", "Caster", "Lines"]
 
 Array = NDArray[np.float64]
 _OUTSIDE = -1e-7
 """A ray that starts this little inside a surface still counts as on it [m]."""
+_PARALLEL = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +35,42 @@ class Bundle:
     solid: NDArray[np.int64]
 
 
+@dataclass(frozen=True, eq=False)
+class Lines:
+    """Where N parallel lines cross the S solids near them.
+
+    Attributes:
+        numbers: (S,) of the solids.
+        enter: (S, N) where, from the line's origin along its direction, it goes in [m]; inf where it misses.
+        leave: (S, N) where it comes out [m]; −inf where it misses.
+    """
+
+    numbers: NDArray[np.int64]
+    enter: Array
+    leave: Array
+
+    def along(self, start: Array | float, reach_m: float) -> Bundle:
+        """The first surface that rays along the direction meet from ``start`` (N,) on [m], within reach."""
+        return self._first(self.enter - start, reach_m)
+
+    def against(self, start: Array | float, reach_m: float) -> Bundle:
+        """The same for rays against the direction."""
+        return self._first(start - self.leave, reach_m)
+
+    def inside(self) -> NDArray[np.bool_]:
+        """(N,) whether the lines' origins lie in one of the solids."""
+        return np.asarray(((self.enter < 0) & (self.leave > 0)).any(axis=0))
+
+    def _first(self, way: Array, reach_m: float) -> Bundle:
+        count = way.shape[1]
+        if not len(self.numbers):
+            return Bundle(np.full(count, np.inf), np.full(count, -1))
+        way = np.where((way >= _OUTSIDE) & (way <= reach_m), way, np.inf)
+        row = way.argmin(axis=0)
+        best = way[row, np.arange(count)]
+        return Bundle(best, np.where(best < np.inf, self.numbers[row], -1))
+
+
 class Caster:
     """Casts rays against the solids of one object, in the frame of the solids."""
 
@@ -41,10 +78,36 @@ class Caster:
         """Prepare the solids; all lengths in metres."""
         self.solids = tuple(solids)
         self._centre = np.array([s.T_object_solid[:3, 3] for s in solids]).reshape(-1, 3)
-        self._radius = np.array([_bounding_radius(s) for s in solids])
-        self._is_box = np.array([s.kind is SolidKind.BOX for s in solids], dtype=bool)
         self._to_solid = np.array([s.T_object_solid[:3, :3].T for s in solids]).reshape(-1, 3, 3)
-        self._half = np.array([s.size for s in solids]).reshape(-1, 3)
+        self._shift = np.matmul(self._to_solid, self._centre[:, :, None])
+        self._size = np.array([s.size for s in solids], dtype=np.float64).reshape(-1, 3)
+        self._half = np.array([_half(s) for s in solids]).reshape(-1, 3)
+        self._kind = np.array([_KINDS.index(s.kind) for s in solids], dtype=np.int64)
+        self._one_kind = _KINDS[int(self._kind[0])] if len(set(self._kind.tolist())) == 1 else None
+
+    def lines(self, origins: Array, direction: Array) -> Lines:
+        """Cross the solids near them with lines.
+
+        Args:
+            origins: (N, 3) in the frame of the solids [m].
+            direction: (3,) of unit length.
+        """
+        near = self._near(origins, direction)
+        if self._one_kind is not None:
+            return Lines(near, *self._cross(self._one_kind, near, origins, direction))
+        numbers, enter, leave = [], [], []
+        kinds = self._kind[near]
+        for number in sorted(set(kinds.tolist())):
+            of = near[kinds == number]
+            one, two = self._cross(_KINDS[number], of, origins, direction)
+            numbers.append(of)
+            enter.append(one)
+            leave.append(two)
+        if len(numbers) == 1:
+            return Lines(numbers[0], enter[0], leave[0])
+        if not numbers:
+            return Lines(near, np.empty((0, len(origins))), np.empty((0, len(origins))))
+        return Lines(np.concatenate(numbers), np.concatenate(enter), np.concatenate(leave))
 
     def first(self, origins: Array, direction: Array, reach_m: float) -> Bundle:
         """The first surface each ray meets from outside within reach; solids it starts in do not count.
@@ -54,75 +117,146 @@ class Caster:
             direction: (3,) of unit length.
             reach_m: How far the rays go [m].
         """
-        count = len(origins)
-        best = np.full(count, np.inf)
-        which = np.full(count, -1)
-        near = self._near(origins, direction, reach_m)
-        boxes = near[self._is_box[near]]
-        if boxes.size:
-            enter = self._boxes(boxes, origins, direction)
-            row = np.argmin(enter, axis=0)
-            best = enter[row, np.arange(count)]
-            which = np.where(np.isfinite(best), boxes[row], -1)
-        for number in near[~self._is_box[near]]:
-            enter = cross((self.solids[number],), origins, direction).enter[0]
-            enter = np.where(enter >= _OUTSIDE, enter, np.inf)
-            nearer = enter < best
-            best = np.where(nearer, enter, best)
-            which = np.where(nearer, number, which)
-        beyond = best > reach_m
-        best[beyond], which[beyond] = np.inf, -1
-        return Bundle(best, which)
+        return self.lines(origins, direction).along(0.0, reach_m)
 
     def normals(self, points: Array, solid: NDArray[np.int64]) -> Array:
         """(N, 3) unit outward normals at points (N, 3) on solids (N,), all of them hits; in the frame of the solids."""
-        normal = np.empty((len(points), 3))
-        for number in set(solid.tolist()):
-            of = solid == number
-            normal[of] = normals_at(self.solids[number], points[of])
-        return normal
+        back = self._to_solid[solid]
+        p = np.matmul(back, (points - self._centre[solid])[:, :, None])[:, :, 0]
+        size = self._size[solid]
+        kinds = self._kind[solid]
+        n = p.copy()
+        for number in set(kinds.tolist()):
+            of = slice(None) if self._one_kind is not None else kinds == number
+            n[of] = _normal(_KINDS[number], p[of], size[of])
+        n = np.matmul(n[:, None, :], back)[:, 0]
+        return np.asarray(n / np.maximum(np.sqrt((n * n).sum(axis=1, keepdims=True)), 1e-12))
 
     def inside(self, points: Array) -> NDArray[np.bool_]:
         """(N,) whether points (N, 3) [m] in the frame of the solids lie in one of them."""
-        low, high = points.min(axis=0), points.max(axis=0)
-        outside = np.maximum(np.maximum(low - self._centre, self._centre - high), 0)
-        near = np.flatnonzero(np.einsum("ij,ij->i", outside, outside) <= self._radius**2)
-        found = np.zeros(len(points), dtype=bool)
-        boxes = near[self._is_box[near]]
-        if boxes.size:
-            local = np.einsum("bij,bnj->bni", self._to_solid[boxes], points[None] - self._centre[boxes][:, None])
-            found |= (np.abs(local) < self._half[boxes][:, None]).all(axis=2).any(axis=0)
-        for number in near[~self._is_box[near]]:
-            found |= signed_distance(self.solids[number], points) < 0
-        return found
+        return self.lines(points, np.array([0.0, 0.0, 1.0])).inside()
 
-    def _near(self, origins: Array, direction: Array, reach_m: float) -> NDArray[np.int64]:
-        """Solids whose bounding sphere meets the box around the bundle."""
-        ends = np.concatenate([origins, origins + reach_m * direction])
-        low, high = ends.min(axis=0), ends.max(axis=0)
-        outside = np.maximum(np.maximum(low - self._centre, self._centre - high), 0)
-        return np.flatnonzero(np.einsum("ij,ij->i", outside, outside) <= self._radius**2)
+    def _near(self, origins: Array, direction: Array) -> NDArray[np.int64]:
+        """Solids whose boxes, seen along the lines, overlap the box about the lines."""
+        if len(self.solids) == 1:
+            return np.zeros(1, dtype=np.int64)
+        across = _across(direction)  # (3, 2)
+        seen = origins @ across
+        low, high = seen.min(axis=0), seen.max(axis=0)
+        reach = (np.abs(self._to_solid @ across) * self._half[:, :, None]).sum(axis=1)
+        at = self._centre @ across
+        return np.flatnonzero(((at + reach >= low) & (at - reach <= high)).all(axis=1))
 
-    def _boxes(self, boxes: NDArray[np.int64], origins: Array, direction: Array) -> Array:
-        """(B, N) where rays enter boxes by the slab method; inf where they miss or start inside."""
-        R, half = self._to_solid[boxes], self._half[boxes]
-        o = np.einsum("bij,bnj->bni", R, origins[None] - self._centre[boxes][:, None])
-        d = R @ direction
-        d = np.where(np.abs(d) < 1e-12, 1e-12, d)[:, None]
-        near, far = -o / d, half[:, None] / np.abs(d)
-        enter, leave = (near - far).max(axis=2), (near + far).min(axis=2)
-        return np.asarray(np.where((enter <= leave) & (enter >= _OUTSIDE), enter, np.inf))
+    def _cross(self, kind: SolidKind, near: NDArray[np.int64], origins: Array, direction: Array) -> tuple[Array, Array]:
+        """(S, N) where lines go into solids of one kind, and where they come out."""
+        R = self._to_solid[near]
+        o = np.matmul(R, origins.T)  # (S, 3, N)
+        o -= self._shift[near]
+        d = (R @ direction)[:, :, None]  # (S, 3, 1)
+        size = self._size[near]
+        match kind:
+            case SolidKind.BOX:
+                enter, leave = _slabs(o, d, size[:, :, None])
+            case SolidKind.SPHERE:
+                enter, leave = _ball(o, d, size[:, :1])
+            case SolidKind.ELLIPSOID:
+                enter, leave = _ball(o / size[:, :, None], d / size[:, :, None], np.ones((len(size), 1)))
+            case SolidKind.CYLINDER:
+                enter, leave = _tube(o, d, size)
+            case SolidKind.CAPSULE:
+                parts = [_tube(o, d, size)]
+                for end in (-1.0, 1.0):
+                    c = o.copy()
+                    c[:, 2] -= end * size[:, 1:2]
+                    parts.append(_ball(c, d, size[:, :1]))
+                hit = [one <= two for one, two in parts]
+                enter = np.min([np.where(h, p[0], np.inf) for h, p in zip(hit, parts, strict=True)], axis=0)
+                leave = np.max([np.where(h, p[1], -np.inf) for h, p in zip(hit, parts, strict=True)], axis=0)
+        missed = enter > leave
+        enter[missed], leave[missed] = np.inf, -np.inf
+        return enter, leave
 
 
-def _bounding_radius(solid: Solid) -> float:
-    match solid.kind:
-        case SolidKind.SPHERE:
-            return float(solid.size[0])
-        case SolidKind.CAPSULE:
-            return float(solid.size[0] + solid.size[1])
-        case SolidKind.ELLIPSOID:
-            return float(solid.size.max())
-        case SolidKind.CYLINDER:
-            return float(np.hypot(solid.size[0], solid.size[1]))
+_KINDS = tuple(SolidKind)
+
+
+def _across(direction: Array) -> Array:
+    """(3, 2) two units square to a direction (3,)."""
+    x, y, z = direction.tolist()
+    # Duff et al., "Building an orthonormal basis, revisited", JCGT 2017
+    sign = 1.0 if z >= 0 else -1.0
+    a = -1.0 / (sign + z)
+    b = x * y * a
+    return np.array([[1 + sign * x * x * a, b], [sign * b, sign + y * y * a], [-sign * x, -y]])
+
+
+def _slabs(o: Array, d: Array, half: Array) -> tuple[Array, Array]:
+    """Lines (S, k, N), directions (S, k, 1) and slabs (S, k, 1): where they are in all k slabs."""
+    d = np.where(np.abs(d) < _PARALLEL, _PARALLEL, d)
+    middle, wide = o * (-1.0 / d), half / np.abs(d)
+    return np.asarray((middle - wide).max(axis=1)), np.asarray((middle + wide).min(axis=1))
+
+
+def _ball(o: Array, d: Array, radius: Array) -> tuple[Array, Array]:
+    """Lines (S, 3, N) and balls about their origins, of radii (S, 1)."""
+    return _quadratic((d * d).sum(axis=1), (o * d).sum(axis=1), (o * o).sum(axis=1) - radius * radius)
+
+
+def _tube(o: Array, d: Array, size: Array) -> tuple[Array, Array]:
+    """Lines (S, 3, N) and cylinders about z."""
+    enter, leave = _slabs(o[:, 2:], d[:, 2:], size[:, 1:2, None])
+    flat, along = o[:, :2], d[:, :2]
+    a = (along * along).sum(axis=1)
+    c = (flat * flat).sum(axis=1) - size[:, :1] ** 2
+    parallel = a < 1e-18  # to the axis: all of it or nothing
+    one, two = _quadratic(np.where(parallel, 1.0, a), (flat * along).sum(axis=1), c)
+    if parallel.any():
+        one = np.where(parallel, np.where(c <= 0, -np.inf, np.inf), one)
+        two = np.where(parallel, np.where(c <= 0, np.inf, -np.inf), two)
+    return np.maximum(enter, one), np.minimum(leave, two)
+
+
+def _quadratic(a: Array, half_b: Array, c: Array) -> tuple[Array, Array]:
+    root = half_b * half_b - a * c
+    s = np.sqrt(np.maximum(root, 0))
+    miss = root < 0
+    return np.where(miss, np.inf, (-half_b - s) / a), np.where(miss, -np.inf, (s - half_b) / a)
+
+
+def _normal(kind: SolidKind, p: Array, size: Array) -> Array:
+    """Outward normals (N, 3) of any length at points (N, 3) of solids of one kind, in their own frames."""
+    match kind:
         case SolidKind.BOX:
-            return float(np.linalg.norm(solid.size))
+            rows = np.arange(len(p))
+            face = (np.abs(p) - size).argmax(axis=1)
+            n = np.zeros_like(p)
+            n[rows, face] = np.where(p[rows, face] >= 0, 1.0, -1.0)
+            return n
+        case SolidKind.SPHERE:
+            return p
+        case SolidKind.ELLIPSOID:
+            return np.asarray(p / size**2)
+        case SolidKind.CAPSULE:
+            n = p.copy()
+            n[:, 2] -= np.clip(p[:, 2], -size[:, 1], size[:, 1])
+            return n
+        case SolidKind.CYLINDER:
+            n = p.copy()
+            cap = np.abs(p[:, 2]) - size[:, 1] > np.hypot(p[:, 0], p[:, 1]) - size[:, 0]
+            n[:, 2] = np.where(cap, np.sign(p[:, 2]), 0.0)
+            n[cap, :2] = 0.0
+            return n
+
+
+def _half(solid: Solid) -> Array:
+    """(3,) half lengths of the box about a solid, along its own axes [m]."""
+    a, b, _ = solid.size
+    match solid.kind:
+        case SolidKind.CYLINDER:
+            return np.array([a, a, b])
+        case SolidKind.SPHERE:
+            return np.array([a, a, a])
+        case SolidKind.CAPSULE:
+            return np.array([a, a, a + b])
+        case SolidKind.BOX | SolidKind.ELLIPSOID:
+            return np.asarray(solid.size, dtype=np.float64)

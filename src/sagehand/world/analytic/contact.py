@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from sagehand.world.analytic.cast import Caster
 from sagehand.world.analytic.jaws import Jaws
 from sagehand.world.analytic.statics import LENGTH_M, Contacts, GripStatics
-from sagehand.world.frames import Pose, angle_between, axis_rotation, invert, pose, translation
+from sagehand.world.frames import Pose, angle_between, axis_rotation, pose, translation
 
 __all__ = ["Closing", "close", "extent"]
 
@@ -131,14 +131,10 @@ def close(
 
 def extent(caster: Caster, T_grasp_object: Pose, jaws: Jaws, reach_m: float = 0.2) -> float:
     """How wide the object is along the closing axis where the pads are [m]; 0 where nothing is."""
-    xz = jaws.pad_xz[jaws.recess_m == 0]
-    back = invert(T_grasp_object)
-    sides = []
-    for sign in (1.0, -1.0):
-        origins = np.column_stack([xz[:, 0], np.full(len(xz), sign * reach_m), xz[:, 1]])
-        hits = caster.first(origins @ back[:3, :3].T + back[:3, 3], -sign * back[:3, 1], 2 * reach_m)
-        sides.append(reach_m - float(hits.distance.min()))
-    total = sum(sides)
+    R = T_grasp_object[:3, :3]
+    lines = caster.lines((jaws.pad_points[jaws.recess_m == 0] - T_grasp_object[:3, 3]) @ R, R[1])
+    sides = (lines.against(reach_m, 2 * reach_m), lines.along(-reach_m, 2 * reach_m))
+    total = sum(reach_m - float(hits.distance.min()) for hits in sides)
     return total if math.isfinite(total) else 0.0
 
 
@@ -147,16 +143,15 @@ def _touch(
 ) -> tuple[float, float, Contacts, float, Array] | None:
     """When both pads touch: width, shift along y, contacts, overlap, and the lean (3,) of the faces touched against each other.
 
-    None if there is nothing for both to touch.
+    None if there is nothing for both to touch. The pads lie opposite each other, so one line serves a point of both.
     """
-    back = invert(T)
+    R = T[:3, :3]
     xz, recess = jaws.pad_xz, jaws.recess_m
-    depths, hits, starts = [], [], []
-    for sign in (1.0, -1.0):
-        origins = np.column_stack([xz[:, 0], sign * (width_m / 2 + recess), xz[:, 1]])
-        starts.append(origins @ back[:3, :3].T + back[:3, 3])
-        hits.append(caster.first(starts[-1], -sign * back[:3, 1], width_m + 0.02))
-        depths.append(hits[-1].distance)
+    origins = (jaws.pad_points - T[:3, 3]) @ R
+    start = width_m / 2 + recess
+    lines = caster.lines(origins, R[1])
+    hits = lines.against(start, width_m + 0.02), lines.along(-start, width_m + 0.02)
+    depths = hits[0].distance, hits[1].distance
     one, two = float(depths[0].min()), float(depths[1].min())
     if not (math.isfinite(one) and math.isfinite(two)):
         return None
@@ -164,33 +159,35 @@ def _touch(
     if width <= 0:
         return None
     shift = (one - two) / 2
-    points, inward, pad, faces = [], [], [], []
-    for side, sign in ((0, 1.0), (1, -1.0)):
-        depth = depths[side]
-        near = np.flatnonzero(depth <= depth.min() + blur_m)
-        near = _corners(xz, near)
-        at = starts[side][near] - sign * depth[near, None] * back[:3, 1]
-        inner = -caster.normals(at, hits[side].solid[near]) @ T[:3, :3].T
-        n = _normals(xz[near], inner, -sign, jaws, recess[near] > 0)
-        points.append(np.column_stack([xz[near, 0], sign * (width / 2 + recess[near]), xz[near, 1]]))
-        inward.append(n)
-        pad.append(np.full(len(near), side))
-        faces.append(inner.mean(axis=0))
+    nears = [_corners(xz, np.flatnonzero(depths[side] <= least + blur_m)) for side, least in ((0, one), (1, two))]
+    near = np.concatenate(nears)
+    split = len(nears[0])
+    sign = np.ones(len(near))
+    sign[split:] = -1.0
+    deep = np.concatenate([depths[0][nears[0]], depths[1][nears[1]]])
+    solid = np.concatenate([hits[0].solid[nears[0]], hits[1].solid[nears[1]]])
+    set_back = recess[near]
+    at = origins[near] + (sign * (width_m / 2 + set_back - deep))[:, None] * R[1]
+    inner = -caster.normals(at, solid) @ R.T
+    points = jaws.pad_points[near]
+    points[:, 1] = sign * (width / 2 + set_back)
+    inward = _normals(points, inner, -sign, jaws, set_back > 0)
+    pad = np.zeros(len(near), dtype=np.int64)
+    pad[split:] = 1
     seen = np.isfinite(depths[0]) | np.isfinite(depths[1])
     overlap = float(jaws.pad_z_m[1] - xz[seen, 1].min())
-    contacts = Contacts(np.concatenate(points), np.concatenate(inward), np.concatenate(pad))
-    return width, shift, contacts, overlap, (faces[0] - faces[1]) / 2
+    lean = (inner[:split].mean(axis=0) - inner[split:].mean(axis=0)) / 2
+    return width, shift, Contacts(points, inward, pad), overlap, lean
 
 
 def _corners(xz: Array, of: NDArray[np.int64]) -> NDArray[np.int64]:
     """Those of the points that lie farthest out in eight directions; between them the pressure may be shared."""
     if len(of) <= 4:
         return of
-    far = [int(of[np.argmax(xz[of] @ d)]) for d in _AROUND]
-    return np.unique(far)
+    return np.asarray(of[sorted(set((xz[of] @ _AROUND).argmax(axis=0).tolist()))])
 
 
-def _normals(xz: Array, inward: Array, sign: float, jaws: Jaws, whole: NDArray[np.bool_]) -> Array:
+def _normals(points: Array, inward: Array, sign: Array, jaws: Jaws, whole: NDArray[np.bool_]) -> Array:
     """Normals (N, 3) of the contacts: the pad's own within it; at an edge the object's, as far as it leans across that edge.
 
     An edge that touches a surface lies in its tangent plane, so what leans along the edge is the grid's doing. Where ``whole``,
@@ -198,11 +195,14 @@ def _normals(xz: Array, inward: Array, sign: float, jaws: Jaws, whole: NDArray[n
     """
     low, high = jaws.pad_z_m
     near = 5e-5
-    across_x = (np.abs(xz[:, 0]) > jaws.pad_x_m - near) | whole
-    across_z = (xz[:, 1] < low + near) | (xz[:, 1] > high - near) | whole
-    n = np.column_stack([np.where(across_x, inward[:, 0], 0), inward[:, 1], np.where(across_z, inward[:, 2], 0)])
-    n[~across_x & ~across_z] = (0.0, sign, 0.0)
-    return np.asarray(n / np.maximum(np.linalg.norm(n, axis=1, keepdims=True), 1e-9))
+    z = points[:, 2]
+    across_x = (np.abs(points[:, 0]) > jaws.pad_x_m - near) | whole
+    across_z = (z < low + near) | (z > high - near) | whole
+    n = inward.copy()
+    n[~across_x, 0] = 0.0
+    n[~across_z, 2] = 0.0
+    n[:, 1] = np.where(across_x | across_z, inward[:, 1], sign)
+    return np.asarray(n / np.maximum(np.sqrt((n * n).sum(axis=1, keepdims=True)), 1e-9))
 
 
 def _unbalanced(contacts: Contacts, width_m: float, friction: float) -> Array | None:
@@ -211,31 +211,52 @@ def _unbalanced(contacts: Contacts, width_m: float, friction: float) -> Array | 
     Nguyen's test on the two patches: it is held if the line between their nearest points, seen along the closing axis, lies
     within both friction cones. :class:`GripStatics` answers the same exactly, but takes longer.
     """
-    low, high, mean = [], [], []
-    for side in (0, 1):
-        of = contacts.pad == side
-        xz = contacts.points[of][:, (0, 2)]
-        low.append(xz.min(axis=0))
-        high.append(xz.max(axis=0))
-        n = contacts.inward[of].mean(axis=0)
-        mean.append(n / max(float(np.linalg.norm(n)), 1e-9))
+    rows = contacts.points.tolist()
+    normals = contacts.inward.tolist()
+    split = len(rows) - int(contacts.pad.sum())  # those of the first pad come first
+    (low1, high1, n1), (low2, high2, n2) = (
+        _patch(rows[:split], normals[:split]),
+        _patch(rows[split:], normals[split:]),
+    )
     # nearest points of the two patches; where they overlap the middle of what they share
-    middle = (np.maximum(low[0], low[1]) + np.minimum(high[0], high[1])) / 2
-    one, two = np.clip(middle, low[0], high[0]), np.clip(middle, low[1], high[1])
-    p = np.array([[one[0], width_m / 2, one[1]], [two[0], -width_m / 2, two[1]]])
-    line = p[1] - p[0]
-    length = float(np.linalg.norm(line))
-    least = length / math.hypot(1, friction)
-    if float(line @ mean[0]) >= least and float(-line @ mean[1]) >= least:
+    p1, p2 = [0.0, width_m / 2, 0.0], [0.0, -width_m / 2, 0.0]
+    for axis in (0, 2):
+        middle = (max(low1[axis], low2[axis]) + min(high1[axis], high2[axis])) / 2
+        p1[axis] = min(max(middle, low1[axis]), high1[axis])
+        p2[axis] = min(max(middle, low2[axis]), high2[axis])
+    line = [b - a for a, b in zip(p1, p2, strict=True)]
+    least = math.hypot(*line) / math.hypot(1, friction)
+    along1, along2 = _dot(line, n1), _dot(line, n2)
+    if along1 >= least and -along2 >= least:
         return None
-    slope = (mean[0] + mean[1])[[0, 2]]  # both lean the same way: it is pushed along, less what friction takes
-    force = slope - np.sign(slope) * np.minimum(np.abs(slope), 2 * friction * abs(float(mean[0][1])))
+    taken = 2 * friction * abs(n1[1])
+    force = [_less(n1[axis] + n2[axis], taken) for axis in (0, 2)]  # both lean the same way: it is pushed along
     # the couple of the two presses, less that of two equal and opposite forces of friction
-    moment = np.cross(p[0], mean[0]) + np.cross(p[1], mean[1])
-    moment[1] = 0.0
-    borne = friction * min(abs(float(line @ mean[0])), abs(float(line @ mean[1])))
-    moment = moment - np.sign(moment) * np.minimum(np.abs(moment), borne)
-    return np.array([force[0], force[1], *(moment / LENGTH_M)])
+    borne = friction * min(abs(along1), abs(along2))
+    m1, m2 = _moment(p1, n1), _moment(p2, n2)
+    moment = [_less(m1[axis] + m2[axis], borne) / LENGTH_M if axis != 1 else 0.0 for axis in range(3)]
+    return np.array([*force, *moment])
+
+
+def _patch(points: list[list[float]], normals: list[list[float]]) -> tuple[list[float], list[float], list[float]]:
+    """Lowest and highest corner of a patch, and its mean normal."""
+    columns = list(zip(*points, strict=True))
+    n = [sum(column) for column in zip(*normals, strict=True)]
+    size = max(math.hypot(*n), 1e-9)
+    return [min(c) for c in columns], [max(c) for c in columns], [v / size for v in n]
+
+
+def _dot(a: list[float], b: list[float]) -> float:
+    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
+
+
+def _moment(p: list[float], f: list[float]) -> list[float]:
+    return [p[1] * f[2] - p[2] * f[1], p[2] * f[0] - p[0] * f[2], p[0] * f[1] - p[1] * f[0]]
+
+
+def _less(value: float, friction: float) -> float:
+    """What friction leaves of a push."""
+    return math.copysign(max(abs(value) - friction, 0.0), value)
 
 
 def _is_down(push: Array, down: Array) -> bool:
@@ -286,4 +307,4 @@ class _Steps:
         return _Step(pose(middle) @ axis_rotation(axis, sign * angle) @ pose(-middle), 0.0)
 
 
-_AROUND = np.array([(math.cos(a), math.sin(a)) for a in np.arange(8) * math.pi / 4])
+_AROUND = np.array([(math.cos(a), math.sin(a)) for a in np.arange(8) * math.pi / 4]).T

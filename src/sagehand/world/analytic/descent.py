@@ -1,29 +1,33 @@
 """The straight last stretch: whether a tip lands on the object, pushes it aside, or the palm bottoms out.
 
 A tip that comes down on a slope pushes the object aside where friction cannot hold it. The object is held between the tip
-and the table; the line between the two contacts lies at half the slope from both normals, so it is wedged fast while
-slope / 2 ≤ atan μ and slips out sideways beyond (the nip of two rollers; GRASPING §9: an apple rolls into the jaws). A tip that
-lands on anything flatter stops there: the descent is guarded.
+and the table by two forces on one line, from where the tip lands to the nearest point of the object's base (its weight is
+little beside the 10 N of a guarded motion). It is wedged fast while that line lies within both friction cones, the tip's and the
+table's (Nguyen 1988), and slips out sideways beyond. On a ball the line lies at half the slope from both normals: it is wedged
+while slope / 2 ≤ atan μ (the nip of two rollers; GRASPING §9: an apple rolls into the jaws). Something tall and narrow is wedged
+while the slope itself is within atan μ. A tip that lands on anything flatter stops there: the descent is guarded.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sagehand.world.analytic.cast import Bundle, Caster
 from sagehand.world.analytic.jaws import Jaws
+from sagehand.world.analytic.support import support_points
 from sagehand.world.frames import Pose, invert
 
-__all__ = ["GUARD_N", "Descent", "descend"]
+__all__ = ["Descent", "descend"]
 
-GUARD_N = 10.0
-"""Force at which a guarded motion stops [N]."""
 _CLEAR = 0.0002
 """A pushed object stands this far from the tip that pushed it [m]."""
+
+_BASE_M = 0.002
+"""What lies so near the lowest point bears the object, too [m]."""
 
 Array = NDArray[np.float64]
 
@@ -38,6 +42,8 @@ class Descent:
         both: Both tips landed: the object is wider than the opening.
         pushed_m: How far the object was pushed along the closing axis [m], to the right of the jaws' y.
         top_m: Where the object begins along the approach between the fingers, from the TCP [m]; inf where nothing is.
+        wedged: What stopped the hand holds the object fast on the table; else the object gives way.
+        point_m: (3,) where that met the object, in the frame of its solids [m].
     """
 
     short_m: float
@@ -45,10 +51,18 @@ class Descent:
     both: bool
     pushed_m: float
     top_m: float
+    wedged: bool = True
+    point_m: Array = field(default_factory=lambda: np.zeros(3))
 
 
 def descend(
-    caster: Caster, T_grasp_object: Pose, jaws: Jaws, width_m: float, stretch_m: float, friction: float
+    caster: Caster,
+    T_grasp_object: Pose,
+    jaws: Jaws,
+    width_m: float,
+    stretch_m: float,
+    friction: float,
+    down: Array | None = None,
 ) -> Descent:
     """Bring the open hand to the grasp pose along its approach.
 
@@ -59,6 +73,7 @@ def descend(
         width_m: Opening [m].
         stretch_m: Length of the stretch [m].
         friction: Between tip and object, and object and table.
+        down: (3,) unit, the world's down in the grasp frame; default: the approach.
     """
     palm = jaws.part == 2
     finger = jaws.landing[~palm]
@@ -69,9 +84,10 @@ def descend(
     T = invert(T_grasp_object)
     start = points - np.array([0.0, 0.0, stretch_m])
     begin = start @ T[:3, :3].T + T[:3, 3]
-    hits = caster.first(begin, T[:3, 2], stretch_m + 0.06)
+    lines = caster.lines(begin, T[:3, 2])
+    hits = lines.along(0.0, stretch_m + 0.06)
     left = stretch_m - hits.distance  # of the way, when this point meets the object
-    left[caster.inside(begin)] = stretch_m  # it is in the way from the start
+    left[lines.inside()] = stretch_m  # it is in the way from the start
     between = palm & (np.abs(jaws.landing[:, 0]) <= jaws.pad_x_m) & (np.abs(jaws.landing[:, 1]) < width_m / 2)
     inner = np.concatenate([np.zeros(2 * len(first), dtype=bool), between[palm]])
     top = float(np.min(jaws.palm_z_m - left[inner], initial=math.inf))
@@ -80,13 +96,13 @@ def descend(
         return Descent(0.0, "", False, 0.0, top)
     landed = [meets & (part == 0) & (side == s) for s in (1, -1)]
     pushed = 0.0
-    steep = 2 * math.atan(max(friction, 1e-6))
+    below = np.array([0.0, 0.0, 1.0]) if down is None else down
     if landed[0].any() != landed[1].any():
         which = 0 if landed[0].any() else 1
         of = landed[which]
         at = int(np.flatnonzero(of)[np.argmax(left[of])])
         away = -1.0 if which == 0 else 1.0
-        if _slips_off(caster, hits, at, begin[at], T_grasp_object, steep, away):
+        if _slips_off(caster, hits, at, begin[at], T_grasp_object, friction, below, away):
             need = float(np.max(np.abs(_beyond(points[of][:, 1], width_m))))
             pushed = _push(caster, T_grasp_object, jaws, width_m, away, need)
     if pushed:
@@ -95,18 +111,58 @@ def descend(
             return Descent(0.0, "", False, pushed, top)
     at = int(np.flatnonzero(meets)[np.argmax(left[meets])])
     both = bool(landed[0].any() and landed[1].any())
-    return Descent(float(left[at]), ("tip", "finger", "palm")[part[at]], both, pushed, top)
+    point = begin[at] + (stretch_m - float(left[at])) * T[:3, 2]
+    wedged = bool(hits.solid[at] < 0) or _wedged(
+        caster,
+        point,
+        caster.normals(point[None], hits.solid[at : at + 1])[0],
+        T_grasp_object[:3, :3].T @ below,
+        friction,
+    )
+    return Descent(float(left[at]), ("tip", "finger", "palm")[part[at]], both, pushed, top, wedged, point)
 
 
 def _slips_off(
-    caster: Caster, hits: Bundle, at: int, start: Array, T_grasp_object: Pose, steep: float, away: float
+    caster: Caster, hits: Bundle, at: int, start: Array, T_grasp_object: Pose, friction: float, down: Array, away: float
 ) -> bool:
-    """Whether a tip that lands at a ray's hit meets a slope over ``steep`` [rad] that leads away from it, along ±y."""
+    """Whether a tip that lands at a ray's hit pushes the object aside, towards ``away`` along y: it is not wedged fast."""
     if hits.solid[at] < 0:  # it was in there from the start
         return False
-    point = start + hits.distance[at] * T_grasp_object[2, :3]
-    normal = T_grasp_object[:3, :3] @ caster.normals(point[None], hits.solid[at : at + 1])[0]
-    return bool(math.acos(float(np.clip(-normal[2], -1, 1))) > steep and normal[1] * away < 0)
+    R = T_grasp_object[:3, :3]
+    point = start + hits.distance[at] * R[2]
+    normal = caster.normals(point[None], hits.solid[at : at + 1])[0]
+    if float(R[1] @ normal) * away >= 0:
+        return False
+    nip = 2 * math.atan(friction)
+    if (
+        math.acos(float(np.clip(down[2], -1, 1))) > nip
+    ):  # the hand comes from the side: nothing wedges the object on the table
+        return math.acos(float(np.clip(-normal @ R[2], -1, 1))) > nip
+    return not _wedged(caster, point, normal, R.T @ down, friction)
+
+
+def _wedged(caster: Caster, point: Array, normal: Array, down: Array, friction: float) -> bool:
+    """Whether a press at a point (3,) with outward normal (3,) holds the object fast on what bears it: see the module."""
+    line = _base_under(caster, point, down) - point
+    cone = float(np.linalg.norm(line)) * math.cos(math.atan(friction)) - 1e-9
+    return float(-normal @ line) >= cone and float(down @ line) >= cone
+
+
+def _base_under(caster: Caster, point: Array, down: Array) -> Array:
+    """The point (3,) of what an object stands on that is nearest to below a point, all in the frame of the solids [m]."""
+    stands = np.concatenate([support_points(s, down) for s in caster.solids])
+    depth = stands @ down
+    stands = stands[depth > depth.max() - _BASE_M]
+    flat = np.eye(3) - np.outer(down, down)
+    first = flat @ (point - stands.mean(axis=0))
+    size = float(np.linalg.norm(first))
+    if size < 1e-9:
+        return np.asarray(point + (float(depth.max()) - float(point @ down)) * down)
+    first = first / size
+    second = np.cross(down, first)
+    axes = np.array([first, second])
+    low, high = (stands @ axes.T).min(axis=0), (stands @ axes.T).max(axis=0)
+    return np.asarray(np.clip(axes @ point, low, high) @ axes + float(depth.max()) * down)
 
 
 def _beyond(y: Array, width_m: float) -> Array:
@@ -116,15 +172,11 @@ def _beyond(y: Array, width_m: float) -> Array:
 
 def _push(caster: Caster, T: Pose, jaws: Jaws, width_m: float, away: float, need: float) -> float:
     """How far the object has to go so that it fits between the pads [m, signed]; 0 if there is no room for it."""
-    pad = jaws.recess_m == 0
-    xz = jaws.pad_xz[pad]
-    back = invert(T)
-    sides = []
-    for sign in (1.0, -1.0):
-        origins = np.column_stack([xz[:, 0], np.full(len(xz), sign * (width_m / 2 + need + 0.01)), xz[:, 1]])
-        hits = caster.first(origins @ back[:3, :3].T + back[:3, 3], -sign * back[:3, 1], width_m + 0.2)
-        sides.append(sign * (width_m / 2 + need + 0.01 - float(hits.distance.min())))
-    high, low = sides
+    R = T[:3, :3]
+    lines = caster.lines((jaws.pad_points[jaws.recess_m == 0] - T[:3, 3]) @ R, R[1])
+    start = width_m / 2 + need + 0.01
+    high = start - float(lines.against(start, width_m + 0.2).distance.min())
+    low = float(lines.along(-start, width_m + 0.2).distance.min()) - start
     if not (math.isfinite(high) and math.isfinite(low)):
         return 0.0
     shift = -(high - width_m / 2) - _CLEAR if away < 0 else -(low + width_m / 2) + _CLEAR

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sagehand.errors import InputError
+from sagehand.world.analytic.burden import Carried
 from sagehand.world.analytic.cast import Caster
 from sagehand.world.analytic.put import put_down
 from sagehand.world.analytic.reach import Reacher
@@ -23,6 +24,7 @@ from sagehand.world.frames import Pose
 from sagehand.world.grasp import GraspCommand
 from sagehand.world.noise import ExecutionNoise, Motion
 from sagehand.world.objects.model import ObjectModel
+from sagehand.world.refuse import refuse_overlap
 from sagehand.world.robot.description import Robot, load_robot
 from sagehand.world.scene import Scene
 
@@ -34,19 +36,16 @@ Array = NDArray[np.float64]
 class AnalyticExecutor:
     """Judges grasps by geometry and statics."""
 
-    def __init__(
-        self, robot: Robot | str | None = None, faithful: bool = False, *, reach: bool = True, limit_s: float = 60.0
-    ) -> None:
+    def __init__(self, robot: Robot | str | None = None, faithful: bool = False, *, reach: bool = True) -> None:
         """Take a robot.
 
         Args:
             robot: Its description, or name; default the Panda.
             faithful: Success is that no φ is below its threshold, as paper B has it (GRASPING §2).
             reach: Whether the arm has to come there, free of obstacles; without, a free-flying hand is judged.
-            limit_s: A grasp may take no longer [s].
         """
         self.robot = robot if isinstance(robot, Robot) else load_robot(robot or "panda")
-        self.faithful, self.limit_s = faithful, limit_s
+        self.faithful = faithful
         self.reacher = Reacher(self.robot) if reach else None
         self._casters: dict[int, tuple[ObjectModel, Caster]] = {}
 
@@ -56,7 +55,12 @@ class AnalyticExecutor:
         return "analytic"
 
     def start(self, scene: Scene, noise: ExecutionNoise | None = None) -> AnalyticTrial:
-        """Begin a trial in a scene whose objects are at rest."""
+        """Begin a trial in a scene whose objects are at rest.
+
+        Raises:
+            InputError: Two objects, or one and the table, stand in one another.
+        """
+        refuse_overlap(scene)
         return AnalyticTrial(self, scene, noise)
 
     def caster(self, model: ObjectModel) -> Caster:
@@ -77,6 +81,8 @@ class AnalyticTrial:
         self.executor = executor
         self._scene, self._noise = scene, noise
         self._held: str | None = None
+        self._grip: Carried | None = None
+        self._closed = False
         self._in_tcp: Pose = np.eye(4)
         self._T_world_tcp: Pose = np.eye(4)
         self._clearance: Any = None
@@ -99,7 +105,8 @@ class AnalyticTrial:
         return self._clearance
 
     def close(self) -> None:
-        """Free what it holds: nothing."""
+        """End the trial; where things are can still be asked."""
+        self._closed = True
 
     def __enter__(self) -> Self:
         return self
@@ -113,24 +120,27 @@ class AnalyticTrial:
         """Carry out a grasp.
 
         Raises:
-            InputError: Something is in the hand, or the scene has no such object.
+            InputError: Something is in the hand, or the trial was closed.
+            UnknownName: The scene has no such object.
         """
+        self._refuse_closed()
         if self._held is not None:
             raise InputError(f"the {self._held} is in the hand", hint="put it down first")
         self._scene[command.target]
-        return Try(self, command, self._motion()).run()
+        return Try(self, command, self._noise.motion() if self._noise is not None else None).run()
 
     def put(self, command: PutCommand) -> Put:
         """Put down what is in the hand.
 
         Raises:
-            InputError: Nothing is in the hand.
+            InputError: Nothing is in the hand, or the trial was closed.
         """
+        self._refuse_closed()
         if self._held is None:
             raise InputError("nothing is in the hand", hint="grasp something first")
-        put, let_go = put_down(self, self._held, self._in_tcp, self._T_world_tcp, command, self._motion())
+        put, let_go = put_down(self, self._held, self._grip, self._in_tcp, self._T_world_tcp, command, self._motion())
         if let_go:
-            self._held = None
+            self._held = self._grip = None
         return put
 
     def moved(self, name: str, T_world_object: Pose) -> None:
@@ -141,10 +151,15 @@ class AnalyticTrial:
         if self._clearance is not None:
             self._clearance.move(name, T_world_object)
 
-    def hold(self, name: str, T_grasp_object: Pose, T_world_tcp: Pose) -> None:
-        """An object is in the hand, which is at a pose."""
+    def hold(self, name: str, T_grasp_object: Pose, T_world_tcp: Pose, grip: Carried | None = None) -> None:
+        """An object is in the hand, which is at a pose; ``grip`` is what bears it, if that is known."""
+        self._grip = grip
         self._held, self._in_tcp, self._T_world_tcp = name, T_grasp_object, T_world_tcp
         self.moved(name, T_world_tcp @ T_grasp_object)
+
+    def _refuse_closed(self) -> None:
+        if self._closed:
+            raise InputError("this trial was closed", hint="start another one in its scene")
 
     def _motion(self) -> Motion:
         return self._noise.motion() if self._noise is not None else Motion(np.eye(4), 1.0)

@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
-from sagehand.world.frames import Pose, axis_rotation, invert
 from sagehand.world.grasp import GraspType
-from sagehand.world.objects.model import ObjectModel, Region, Turn
+from sagehand.world.objects.model import Region
 
 __all__ = [
     "clearance_factor",
     "difficulty_factor",
     "fits_type",
     "force_factor",
-    "nearest_region",
     "position_factor",
-    "region_distance",
     "security_factor",
     "type_factor",
     "width_factor",
@@ -26,29 +21,6 @@ __all__ = [
 _NEAR_M = 0.020
 _POWER_M, _PINCH_M = 0.030, 0.008
 _SIDE = math.radians(45)
-
-
-def region_distance(region: Region, T_object_grasp: Pose) -> float:
-    """How far the TCP is from a region's box [m]; 0 within it. A round region is turned to the nearest angle."""
-    T = T_object_grasp
-    if region.turn is Turn.ROUND:
-        here = math.atan2(float(T[1, 3]), float(T[0, 3]))
-        there = math.atan2(float(region.T_object_region[1, 3]), float(region.T_object_region[0, 3]))
-        T = axis_rotation("z", there - here) @ T
-    p = (invert(region.T_object_region) @ T)[:3, 3]
-    return float(np.linalg.norm(np.maximum(np.abs(p) - np.asarray(region.size_m) / 2, 0)))
-
-
-def nearest_region(model: ObjectModel, T_object_grasp: Pose, name: str | None) -> tuple[Region | None, float]:
-    """The region a grasp is meant for, else the nearest, and its distance [m]; without regions that of the object's box."""
-    if name is not None and name in model.regions:
-        region = model.regions[name]
-        return region, region_distance(region, T_object_grasp)
-    if not model.regions:
-        low, high = model.bounds_m
-        p = T_object_grasp[:3, 3]
-        return None, float(np.linalg.norm(np.maximum(np.maximum(low - p, p - high), 0)))
-    return min(((r, region_distance(r, T_object_grasp)) for r in model.regions.values()), key=lambda pair: pair[1])
 
 
 def position_factor(distance_m: float) -> float:

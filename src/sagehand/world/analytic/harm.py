@@ -8,37 +8,19 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from sagehand.world.analytic.lift import SHAKE_ACCELERATION
-from sagehand.world.analytic.statics import GRAVITY
 from sagehand.world.analytic.support import base_half, tips_at
+from sagehand.world.constants import GRAVITY
+from sagehand.world.rules import BROKEN, PUSHED_M, SHAKE_LEAN, harmed_by_falling, spill_angle
 from sagehand.world.scene import Placed
 
-__all__ = ["IMPACT_S", "broken_by", "harm_of", "spill_angle", "spills", "thrown_over"]
+__all__ = ["broken_by", "harm_of", "spills", "thrown_over"]
 
 Array = NDArray[np.float64]
-IMPACT_S = 0.005
-"""In how long something hard that falls on a table comes to rest [s] (O: milliseconds, as in drop tests of glass and eggs)."""
-PUSHED_M = 0.020
-"""Another object that is moved farther came to harm [m]."""
-_SHAKE_LEAN = math.atan2(SHAKE_ACCELERATION, GRAVITY)
-
-
-def spill_angle(placed: Placed) -> float:
-    """Tilt of a vessel's axis against the apparent vertical at which its water comes to the rim [rad].
-
-    tan = (rim − level) / radius, for a surface that stays flat; π where there is no water. A hundredth of a turn is borne in any
-    case.
-    """
-    cavity = placed.model.cavity
-    if cavity is None or not placed.filled:
-        return math.pi
-    free = (1 - placed.filled) * (cavity.rim_m - cavity.floor_m)
-    return max(math.atan2(free, cavity.radius_m), math.radians(1))
 
 
 def spills(placed: Placed, lean_rad: float) -> bool:
     """Whether water comes to the rim of a vessel that is held leaning and shaken: the shake's 2 m/s² lean as much as 11.5° do."""
-    return lean_rad + _SHAKE_LEAN >= spill_angle(placed)
+    return lean_rad + SHAKE_LEAN >= spill_angle(placed)
 
 
 def thrown_over(placed: Placed, height_m: float, way_m: float) -> tuple[bool, float]:
@@ -58,15 +40,13 @@ def thrown_over(placed: Placed, height_m: float, way_m: float) -> tuple[bool, fl
 
 def broken_by(placed: Placed, fall_m: float) -> bool:
     """Whether something fragile breaks when it falls: its momentum stops within 5 ms with more than 1.5 times its safe force."""
-    if not placed.model.is_fragile:
-        return False
     speed = math.sqrt(2 * GRAVITY * max(fall_m, 0.0))
-    return placed.mass_kg * speed / IMPACT_S > 1.5 * placed.model.f_safe_n
+    return harmed_by_falling(placed, speed) > BROKEN * placed.model.f_safe_n
 
 
 def harm_of(lean_rad: float, on_top: tuple[Placed, ...], neighbours_m: Mapping[str, float]) -> tuple[str, ...]:
     """What came to harm by a lift, one sentence each: what slid or tipped off the target's top, and what was pushed."""
-    lean = lean_rad + _SHAKE_LEAN
+    lean = lean_rad + SHAKE_LEAN
     harm = []
     for other in on_top:
         limit = min(math.atan(other.model.friction), tips_at(other.model, other.com_m))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 
 import numpy as np
@@ -38,6 +38,13 @@ class Jaws:
     landing: Array
     part: NDArray[np.int64]
     palm_z_m: float
+    pad_points: Array = field(init=False)
+    """(N, 3) the same points as ``pad_xz``, with y = 0: between the fingers [m]."""
+
+    def __post_init__(self) -> None:
+        points = np.zeros((len(self.pad_xz), 3))
+        points[:, ::2] = self.pad_xz
+        object.__setattr__(self, "pad_points", points)
 
 
 @cache

@@ -14,14 +14,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sagehand.world.analytic.statics import GRAVITY, GripStatics
+from sagehand.world.analytic.statics import GripStatics
+from sagehand.world.constants import GRAVITY
 from sagehand.world.frames import Pose, axis_rotation, pose
+from sagehand.world.rules import PEAK_ACCELERATION, SHAKE_ACCELERATION
 
-__all__ = ["SHAKE_ACCELERATION", "Held", "Load", "carry"]
+__all__ = ["Held", "Load", "carry"]
 
 Array = NDArray[np.float64]
-SHAKE_ACCELERATION = 0.010 * (2 * math.pi * 2.25) ** 2
-"""Peak of the shake [m/s²]: ±10 mm at 2.25 Hz."""
 _SWINGS = 1e-3
 """Moment about the closing axis [Nm] under which nothing swings."""
 
@@ -186,7 +186,7 @@ def _slid(spare: float, acceleration: float, lift_m: float) -> float:
     """How far it slides while the lift accelerates beyond what friction can follow [m]."""
     if spare >= acceleration or acceleration <= 0:
         return 0.0
-    seconds = math.sqrt(10 / math.sqrt(3) * lift_m / acceleration)
+    seconds = math.sqrt(PEAK_ACCELERATION * lift_m / acceleration)
     x = np.linspace(0, 1, 201)
     a = lift_m / seconds**2 * (60 * x - 180 * x**2 + 120 * x**3)
     dt = seconds / 200

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sagehand.world.analytic.burden import Carried
 from sagehand.world.analytic.harm import broken_by, spills
 from sagehand.world.analytic.support import base_half, bottom_of, laid_down, tilt_of, tips_at, world_bounds
 from sagehand.world.executor import Observation, Put, PutCommand, PutTruth
-from sagehand.world.failures import Terminal
 from sagehand.world.frames import Pose, angle_between, pose, translation
 from sagehand.world.noise import Motion
+from sagehand.world.rules import ABOVE_M, LIES, OFF_M, TILT, put_seconds, terminal_of, too_long
 from sagehand.world.scene import Placed
 
 if TYPE_CHECKING:
@@ -22,51 +23,57 @@ if TYPE_CHECKING:
 __all__ = ["put_down"]
 
 Array = NDArray[np.float64]
-OFF_M, TILT = 0.020, math.radians(15)
-"""Farther from where the hand let go of it, or turned by more, it was not put down (see :class:`PutTruth`)."""
-ABOVE_M = 0.10
-"""From so high above the place the hand goes straight down [m]."""
-_SPEED = 0.25
-_PEAK = 1.875
-_UPRIGHT = math.radians(45)
 
 
 def put_down(
-    trial: AnalyticTrial, name: str, T_tcp_object: Pose, T_world_tcp: Pose, command: PutCommand, motion: Motion
+    trial: AnalyticTrial,
+    name: str,
+    grip: Carried | None,
+    T_tcp_object: Pose,
+    T_world_tcp: Pose,
+    command: PutCommand,
+    motion: Motion,
 ) -> tuple[Put, bool]:
     """Put down what is in the hand; also whether the hand let go of it.
 
     The hand goes down until what it holds stands on the table or on another object: on its lowest point. Let go, it falls what is
     left, and turns about that edge: back onto its base while its centre of mass is above it (tilt < atan b/h), else over.
+    What the grip cannot bear with the hand turned as it is to be there falls on the way.
     """
     placed = trial.scene[name]
     goal = command.T_world_grasp @ motion.T_grasp_actual
     seen: dict[str, Any] = {"reached": True, "ik_error_m": 0.0, "ik_error_rad": 0.0}
     reacher = trial.executor.reacher
     if reacher is not None:
-        answer = reacher.kinematics.inverse(goal)
+        answer = reacher.kinematics.inverse(command.T_world_grasp)
         seen |= {"ik_error_m": answer.position_error_m, "ik_error_rad": answer.rotation_error_rad}
         if not answer.reached:
-            truth = PutTruth(
-                False, placed.T_world_object, math.inf, tilt_of(placed.T_world_object), why=answer.why or "no way there"
-            )
-            return Put(Observation(**(seen | {"reached": False})), truth), False
+            return _kept(placed, seen, answer.why or "no way there")
+    above = translation(z=ABOVE_M) @ goal
+    way, turn = float(np.linalg.norm(above[:3, 3] - T_world_tcp[:3, 3])), angle_between(goal, T_world_tcp)
+    seconds, down = put_seconds(way, turn, command.retreat_m, command.speed_scale)
+    if why := too_long(down, " to go down"):
+        return _kept(placed, seen, why)
+    lost = grip is not None and not grip.holds_at(goal)
     wanted = command.T_world_grasp @ T_tcp_object
-    held = placed.at(goal @ T_tcp_object)
+    held = placed.at((above if lost else goal) @ T_tcp_object)
     ground = _ground(trial, held)
     bottom = bottom_of(placed.model, held.T_world_object)
     short = max(ground - bottom, 0.0)
     held = held.at(translation(z=short) @ held.T_world_object)
     fall = max(bottom - ground, 0.0)
     rest, why = _at_rest(held, ground, fall)
-    terminal = None
-    if broken_by(placed, fall):
-        terminal, why = Terminal.BROKEN, f"the {name} broke as it fell {fall * 1e3:.0f} mm"
-    elif spills(placed, tilt_of(rest)):
-        terminal, why = Terminal.SPILT, f"the {name} spilt"
-    elif tilt_of(wanted) < _UPRIGHT < tilt_of(rest) or not _on_table(trial, rest):
-        terminal = Terminal.TOPPLED
+    broken, spilt = broken_by(placed, fall), spills(placed, tilt_of(rest))
+    toppled = tilt_of(wanted) < LIES < tilt_of(rest) or not _on_table(trial, rest)
+    if lost:
+        why = "lost on the way"
+    elif broken:
+        why = f"the {name} broke as it fell {fall * 1e3:.0f} mm"
+    elif spilt:
+        why = f"the {name} spilt"
+    elif toppled:
         why = why or "it fell off the table"
+    terminal = terminal_of(broken=broken, spilt=spilt, toppled=toppled)
     if hit := _overlapped(trial, held):
         why = why or f"it was put into the {hit}"
     com = np.append(placed.com_m, 1.0)
@@ -75,16 +82,21 @@ def put_down(
     if not why and shift > OFF_M:
         why = f"moved by {shift * 1e3:.0f} mm after the hand had let go of it"
     trial.moved(name, rest)
-    way = float(np.linalg.norm(goal[:3, 3] - T_world_tcp[:3, 3])) + ABOVE_M + command.retreat_m
-    turn = 0.2 * angle_between(goal, T_world_tcp)
     observation = Observation(
-        **seen,
+        **(seen | {"reached": not lost}),
         touched=short > 0,
         touched_short_m=short,
-        contact=True,
-        clock_s=_PEAK * (way + turn) / (_SPEED * command.speed_scale) + 1.0,
+        contact=not lost,
+        clock_s=seconds,
     )
     return Put(observation, PutTruth(not why, rest, off, tilt_of(rest), terminal, why or "put down")), True
+
+
+def _kept(placed: Placed, seen: dict[str, Any], why: str) -> tuple[Put, bool]:
+    """It was not begun, and is still in the hand."""
+    T = placed.T_world_object
+    truth = PutTruth(False, T, math.inf, tilt_of(T), why=why)
+    return Put(Observation(**(seen | {"reached": False})), truth), False
 
 
 def _ground(trial: AnalyticTrial, held: Placed) -> float:
@@ -117,7 +129,7 @@ def _at_rest(held: Placed, ground: float, fall: float) -> tuple[Pose, str]:
     T = held.T_world_object
     down = translation(z=-fall) @ T
     tilt = tilt_of(T)
-    if tilt > _UPRIGHT or base_half(held.model) <= 0:
+    if tilt > LIES or base_half(held.model) <= 0:
         return down, ""  # it lies, or is round: it rests as it is held
     if tilt < tips_at(held.model, held.com_m):
         yaw = math.atan2(float(T[1, 0]), float(T[0, 0]))

@@ -9,7 +9,6 @@ from sagehand.world.analytic.factors import (
     clearance_factor,
     difficulty_factor,
     force_factor,
-    nearest_region,
     position_factor,
     security_factor,
     type_factor,
@@ -20,10 +19,12 @@ from sagehand.world.analytic.statics import weight_force
 from sagehand.world.failures import Failure
 from sagehand.world.frames import invert
 from sagehand.world.grasp import GraspCommand, GraspType
+from sagehand.world.objects.regions import nearest_region
 from sagehand.world.quality import THRESHOLD, Quality
+from sagehand.world.rules import BROKEN
 from sagehand.world.scene import Placed
 
-__all__ = ["Measured", "faithful_failure", "quality_of"]
+__all__ = ["NOT_FACTORS", "Measured", "faithful_failure", "quality_of"]
 
 
 @dataclass
@@ -49,7 +50,7 @@ class Measured:
     held: Held | None = None
 
 
-_NOT_FACTORS = {
+NOT_FACTORS = {
     Failure.UNREACHABLE,
     Failure.WRONG_OBJECT,
     Failure.CONSTRAINT_VIOLATION,
@@ -64,16 +65,21 @@ def quality_of(
 ) -> Quality:
     """The seven factors.
 
+    φ7 asks for the force with the whole moment of the centre of mass, as the object stood, though it may swing in the fingers
+    and then need less (GRASPING §2). Of a grasp that was never begun (no way there, or too long) φ5 is 0 where there is no way
+    for hand and arm, and the others are what they would be if the hand were there.
+
     Args:
         command: As it was carried out.
         target: Where the target was.
         measured: What was measured.
         widest_m: The widest object that the hand takes [m].
         opening_m: Between the pads before they closed [m].
-        gap_m: Smallest clearance on the way [m].
+        gap_m: Smallest clearance on the way [m]; 0 where there is none.
     """
     model = target.model
-    region, off = nearest_region(model, invert(target.T_world_object) @ command.T_world_grasp, command.region)
+    point = (invert(target.T_world_object) @ command.T_world_grasp)[:3, 3]
+    region, off = nearest_region(model, point, command.region)
     width = measured.object_m
     if width is None:
         width = region.width_m if region is not None else float(model.size_m.min())
@@ -86,7 +92,7 @@ def quality_of(
         type=type_factor(command.type, region, measured.overlap_m, measured.tilt_rad),
         clearance=clearance_factor(gap_m),
         difficulty=difficulty_factor(model.fragility, width),
-        security=security_factor(measured.force_n, held.hanging_n) if held is not None else 0.0,
+        security=security_factor(measured.force_n, held.required_n) if held is not None else 0.0,
     )
 
 
@@ -98,7 +104,7 @@ def faithful_failure(
     φ1 position error · φ2 width mismatch · φ3 slip, deformation, force damage · φ4 orientation, or approach angle for a side
     grasp · φ5 collision · φ6 never alone · φ7 slip, or drop where the moment is what lacks (GRASPING §2).
     """
-    if failure in _NOT_FACTORS:
+    if failure in NOT_FACTORS:
         return failure, why
     for name in quality.below:
         value = getattr(quality, name)
@@ -116,15 +122,15 @@ def faithful_failure(
                 return Failure.COLLISION, told
             case "security":
                 held = measured.held
-                moment = held is not None and held.hanging_n > 1.1 * measured.weight_n
+                moment = held is not None and held.required_n > 1.1 * measured.weight_n
                 return Failure.DROP if moment else Failure.SLIP, told
-    return None, ""
+    return None, f"no factor below {THRESHOLD} (faithful reading)"
 
 
 def _of_force(measured: Measured) -> Failure:
     """Too little is a slip, too much does harm; inside the window, whichever end is nearer."""
     force, low, high = measured.force_n, measured.weight_n, measured.safe_n
-    if force > 1.5 * high:
+    if force > BROKEN * high:
         return Failure.FORCE_DAMAGE
     if force <= low or (force < high and force / max(low, 1e-9) < high / force):
         return Failure.SLIP

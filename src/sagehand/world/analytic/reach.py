@@ -8,6 +8,7 @@ from typing import Any
 
 from sagehand.world.frames import Pose, translation
 from sagehand.world.robot.description import Robot
+from sagehand.world.rules import LIFT_SHARES
 from sagehand.world.scene import Scene
 
 __all__ = ["Reached", "Reacher"]
@@ -24,12 +25,13 @@ class Reached:
         position_error_m: What the best joint angles leave [m].
         rotation_error_rad: And by what angle [rad].
         why: Why not, or "".
-        gap_m: Smallest gap on the last stretch, the target not counted [m].
+        gap_m: Smallest gap on the last stretch, the target not counted [m]; 0 where there is no way.
         part: What of the robot is nearest.
         other: And to what.
         on_arm: The part belongs to the arm.
         from_home: Largest share of a joint's speed limit times seconds that the way from home takes [s].
         q: (n,) joint angles at the grasp [rad]; None without a path.
+        lifts: The arm can lift it as high as was asked for; None where the planner did not look.
     """
 
     reached: bool
@@ -42,6 +44,7 @@ class Reached:
     on_arm: bool = False
     from_home: float = 0.0
     q: Any = None
+    lifts: bool | None = None
 
 
 class Reacher:
@@ -61,17 +64,43 @@ class Reacher:
         return Clearance(scene, self.robot)
 
     def reach(
-        self, clearance: Any, T_pregrasp: Pose, T_grasp: Pose, width_m: float, ignore: tuple[str, ...]
+        self,
+        clearance: Any,
+        T_pregrasp: Pose,
+        T_grasp: Pose,
+        width_m: float,
+        scene: Scene,
+        target: str,
+        lift_m: float = 0.0,
+        T_actual: Pose | None = None,
     ) -> Reached:
-        """Look for a way to a grasp (:func:`sagehand.world.approach.plan_approach`)."""
-        from sagehand.world.approach import plan_approach
+        """Look for a way to a grasp (:func:`sagehand.world.approach.plan_approach`), if it can be in a posture that can lift.
 
-        plan = plan_approach(self.kinematics, clearance, T_pregrasp, T_grasp, width_m, ignore)
+        Args:
+            clearance: Gaps in the scene.
+            T_pregrasp: (4, 4) where the last stretch begins, as commanded [m].
+            T_grasp: (4, 4) where it ends, as commanded [m].
+            width_m: Opening between the fingers [m].
+            scene: How things are.
+            target: What may be touched.
+            lift_m: How high it is to be lifted [m].
+            T_actual: (4, 4) where the motion really ends [m]; the way is that of the plan, shifted. Default: as commanded.
+        """
+        from sagehand.world.approach import plan_approach
+        from sagehand.world.nudge import nudged
+        from sagehand.world.refuse import ITSELF, meets_itself
+
+        plan = plan_approach(self.kinematics, clearance, T_pregrasp, T_grasp, width_m, (target,), lift_m=lift_m)
         ik = plan.ik
         if plan.path is None or plan.gap is None:
-            return Reached(False, ik.position_error_m, ik.rotation_error_rad, plan.why)
+            return Reached(False, ik.position_error_m, ik.rotation_error_rad, plan.why, 0.0)
+        if meets_itself(plan.gap, scene):
+            return Reached(False, ik.position_error_m, ik.rotation_error_rad, ITSELF, 0.0)
         seconds = float((abs(plan.path[0] - self.robot.home) / self.robot.velocity).max())
-        gap = plan.gap
+        gap, q = plan.gap, plan.path[-1]
+        if T_actual is not None:
+            path = nudged(self.kinematics, plan.path, T_actual)
+            gap, q = clearance.along(path, width_m, (target,)), path[-1]
         return Reached(
             True,
             ik.position_error_m,
@@ -82,12 +111,15 @@ class Reacher:
             gap.other,
             gap.arm,
             seconds,
-            plan.path[-1],
+            q,
+            plan.lift is not None if lift_m > 0 and plan.gap.free else None,
         )
 
     def highest_lift(self, reached: Reached, T_grasp: Pose, lift_m: float) -> float:
-        """How far the hand can go straight up from a grasp, of a whole, three quarters and half of ``lift_m`` [m]; else 0."""
-        for share in (1.0, 0.75, 0.5):
+        """How far the hand can go straight up from a grasp, of the shares of ``lift_m`` that are tried [m]; else 0."""
+        if reached.lifts:
+            return lift_m
+        for share in LIFT_SHARES if reached.lifts is None else LIFT_SHARES[1:]:
             height = share * lift_m
             steps = max(math.ceil(height / _LIFT_STEP_M), 2)
             T_up = translation(z=height) @ T_grasp

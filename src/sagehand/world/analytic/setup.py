@@ -52,6 +52,7 @@ class Setup:
             self.width_m,
             stretch_m,
             placed.model.friction,
+            down_in(T),
         )
 
     def close(self, T: Pose, placed: Placed) -> Closing:

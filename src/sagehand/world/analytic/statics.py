@@ -22,11 +22,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["GRAVITY", "LENGTH_M", "TORSION_M", "Contacts", "GripStatics", "weight_force"]
+from sagehand.world.constants import GRAVITY
+
+__all__ = ["LENGTH_M", "TORSION_M", "Contacts", "GripStatics", "weight_force"]
 
 Array = NDArray[np.float64]
-GRAVITY = 9.81
-"""Acceleration of free fall [m/s²]."""
 TORSION_M = 0.005
 """Moment about its normal that a contact bears per newton pressed [m]; as in :func:`sagehand.world.model.build_model`."""
 LENGTH_M = 0.01
@@ -60,7 +60,10 @@ def weight_force(mass_kg: float, friction: float, acceleration: float) -> float:
 
 
 class GripStatics:
-    """The set K of a grip, and what it bears."""
+    """The set K of a grip, and what it bears.
+
+    This is the authority on what force a grasp needs; :func:`~sagehand.world.grip.holding_force` is a quicker, more cautious law.
+    """
 
     def __init__(self, contacts: Contacts, friction: float, torsion_m: float = TORSION_M) -> None:
         """Take the contacts; ``friction`` is Coulomb's coefficient between pad and object."""
@@ -77,7 +80,9 @@ class GripStatics:
         # rows: pressing, the two ways of friction, torsion; a point's wrench is the first plus a unit ball of the others
         force = np.stack([normal, friction * first, friction * second, np.zeros_like(normal)])
         moment = np.stack([_cross(points, f) for f in force[:3]] + [torsion_m * normal]) / LENGTH_M
-        self._wrenches = np.concatenate([force[..., (0, 2)], moment], axis=2)  # (4, K, 5)
+        wrenches = np.concatenate([force[..., (0, 2)], moment], axis=2)  # (4, K, 5)
+        self._rows = wrenches.reshape(-1, 5)
+        self._points = np.ascontiguousarray(wrenches.transpose(1, 0, 2))  # (K, 4, 5)
         self._settled: _Basis | None = None
 
     @property
@@ -142,23 +147,23 @@ class GripStatics:
 
     def _supports(self, dual: Array) -> tuple[tuple[float, float], tuple[int, int]]:
         """How much each pad's best wrench of unit force gains against the dual (7,), and at which point."""
-        self._ways = ways = self._wrenches @ -dual[:5]
-        reach = np.sqrt(ways[1] * ways[1] + ways[2] * ways[2] + ways[3] * ways[3])
-        self._reach = reach
-        total = ways[0] + reach
         split = self._split
         if not 0 < split < self._count:
             return (-math.inf, -math.inf), (0, 0)
-        first, second = int(total[:split].argmax()), split + int(total[split:].argmax())
-        return (float(total[first] - dual[5]), float(total[second] - dual[6])), (first, second)
+        ways = (self._rows @ -dual[:5]).reshape(4, -1)
+        self._ways = ways
+        squares = ways * ways
+        total = (ways[0] + np.sqrt(squares[1] + squares[2] + squares[3])).tolist()
+        one, two = max(total[:split]), max(total[split:])
+        return (one - float(dual[5]), two - float(dual[6])), (total.index(one), total.index(two, split))
 
     def _column(self, side: int, best: tuple[int, int]) -> Array:
         """The best wrench of a pad, found last by :meth:`_supports`, as a column (7,)."""
         k = best[side]
-        share = self._ways[:, k] / max(float(self._reach[k]), 1e-15)
-        share[0] = 1.0
+        _, x, y, twist = self._ways[:, k].tolist()
+        reach = max(math.sqrt(x * x + y * y + twist * twist), 1e-15)
         column = np.zeros(7)
-        column[:5] = share @ self._wrenches[:, k]
+        column[:5] = np.array([1.0, x / reach, y / reach, twist / reach]) @ self._points[k]
         column[5 + side] = 1.0
         return column
 
@@ -178,13 +183,15 @@ class _Basis:
     def enter(self, column: Array, price: float, made: bool, extra: bool) -> bool:
         """Let a column in for the one that falls to zero first; False if none does."""
         step = self.inverse @ column
+        rises = step.tolist()
         leave, amount = -1, math.inf
-        for row, (value, rise) in enumerate(zip(self.x.tolist(), step.tolist(), strict=True)):
-            if rise > 1e-9 and value / rise < amount:
+        for row, value in enumerate(self.x.tolist()):
+            rise = rises[row]
+            if rise > 1e-9 and value < amount * rise:
                 leave, amount = row, max(value, 0.0) / rise
         if leave < 0:
             return False
-        row_of = self.inverse[leave] / step[leave]
+        row_of = self.inverse[leave] / rises[leave]
         self.inverse -= step[:, None] * row_of
         self.inverse[leave] = row_of
         self.x -= amount * step

@@ -11,6 +11,7 @@ from sagehand.world.executor import Attempt, Observation, Truth
 from sagehand.world.failures import Failure, Terminal
 from sagehand.world.frames import Pose
 from sagehand.world.quality import Quality
+from sagehand.world.rules import MOVED_M, terminal_of
 
 __all__ = ["Story"]
 
@@ -21,7 +22,7 @@ class Story:
 
     Attributes:
         failure: The first thing that went wrong.
-        terminal: What cannot be undone.
+        ended: What happened that cannot be undone.
         why: One sentence on the failure.
         seen: What the robot noticed so far: fields of an observation.
         required_n: Force of each finger that the lift needs [N].
@@ -35,7 +36,7 @@ class Story:
     """
 
     failure: Failure | None = None
-    terminal: Terminal | None = None
+    ended: set[Terminal] = field(default_factory=set)
     why: str = ""
     seen: dict[str, Any] = field(default_factory=dict)
     required_n: float | None = None
@@ -53,9 +54,8 @@ class Story:
             self.failure, self.why = failure, why
 
     def ends_in(self, terminal: Terminal) -> None:
-        """Something that cannot be undone; only the first counts."""
-        if self.terminal is None:
-            self.terminal = terminal
+        """Something that cannot be undone; which of them counts is the rules' to say."""
+        self.ended.add(terminal)
 
     def attempt(self, quality: Quality | None) -> Attempt:
         """What came of it."""
@@ -64,7 +64,11 @@ class Story:
             Truth(
                 success=self.failure is None,
                 failure=self.failure,
-                terminal=self.terminal,
+                terminal=terminal_of(
+                    broken=Terminal.BROKEN in self.ended,
+                    spilt=Terminal.SPILT in self.ended,
+                    toppled=Terminal.TOPPLED in self.ended,
+                ),
                 why=self.why or "lifted, held and shaken",
                 quality=quality,
                 required_n=self.required_n,
@@ -72,7 +76,7 @@ class Story:
                 slip_m=self.slip_m,
                 turn_rad=self.turn_rad,
                 lifted=self.lifted,
-                neighbours_m={k: round(v, 4) for k, v in self.neighbours_m.items() if v > 0.005},
+                neighbours_m={k: round(v, 4) for k, v in self.neighbours_m.items() if v > MOVED_M},
                 details=self.details,
             ),
         )

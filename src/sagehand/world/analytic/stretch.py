@@ -9,20 +9,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sagehand.world.analytic.contact import extent
-from sagehand.world.analytic.descent import GUARD_N, Descent
+from sagehand.world.analytic.descent import Descent
 from sagehand.world.analytic.harm import thrown_over
 from sagehand.world.analytic.reach import Reached
 from sagehand.world.analytic.setup import Setup
+from sagehand.world.constants import GRAVITY
 from sagehand.world.failures import Failure
 from sagehand.world.frames import Pose, invert, translation
 from sagehand.world.robot.description import Robot
+from sagehand.world.rules import GIVE_UP_M, GUARD_N
 from sagehand.world.scene import Placed, Scene, Table
 
-__all__ = ["GIVE_UP_M", "Arrival", "arrive", "table_short"]
+__all__ = ["Arrival", "arrive", "table_short"]
 
 Array = NDArray[np.float64]
-GIVE_UP_M = 0.010
-"""The fingers close where the approach was stopped, if no more than this was left of the way [m]."""
 _BURIED_M = 0.001
 
 
@@ -62,9 +62,8 @@ class Arrival:
         self.target = self.target.at(translation(float(by[0]), float(by[1])) @ self.target.T_world_object)
 
 
-def table_short(setup: Setup, robot: Robot, table: Table) -> float:
-    """How much of the way is left when the tips meet the table [m]; 0 if they do not."""
-    T = setup.command.T_world_grasp
+def table_short(setup: Setup, T: Pose, robot: Robot, table: Table) -> float:
+    """How much of the way to a pose (4, 4) is left when the tips meet the table [m]; 0 if they do not."""
     outer = setup.width_m / 2 + 2 * float(robot.pad.half[1])
     x, z = setup.jaws.pad_x_m, setup.jaws.pad_z_m[1]
     corners = np.array([(sx * x, sy * outer, z) for sx in (-1, 1) for sy in (-1, 1)])
@@ -107,7 +106,12 @@ def arrive(setup: Setup, scene: Scene, T: Pose, short_m: float, reached: Reached
 
 
 def _meet_others(setup: Setup, scene: Scene, T: Pose, reached: Reached, arrival: Arrival) -> None:
-    """What the planner says is in the way: the table under arm or palm, the arm in something, another object."""
+    """What the planner says is in the way: the table under arm or palm, the arm in something, another object.
+
+    Another object that the hand does not wedge on the table gives way, unless that takes more than stops a guarded motion: it
+    slides as far as the hand still comes along the table, or rocks about the edge of its base and leans on the hand, unless that
+    way throws it over (:func:`~sagehand.world.analytic.harm.thrown_over`).
+    """
     why = f"the {reached.part} met the {reached.other}"
     if reached.other == "table":
         arrival.stopped(-reached.gap_m / max(-float(T[2, 2]), 0.2), why, Failure.APPROACH_ANGLE)
@@ -118,6 +122,14 @@ def _meet_others(setup: Setup, scene: Scene, T: Pose, reached: Reached, arrival:
         return
     other = scene[reached.other]
     ahead = setup.descend(T, other, setup.command.pregrasp_m)
+    if ahead.part and not ahead.wedged:
+        height = float((other.T_world_object @ np.append(ahead.point_m, 1.0))[2])
+        way = ahead.short_m * math.hypot(float(T[0, 2]), float(T[1, 2]))
+        toppled, force = thrown_over(other, height, way)
+        if force <= GUARD_N and not toppled:
+            slides = force >= other.model.friction * other.mass_kg * GRAVITY
+            arrival.neighbours_m[other.name] = max(way, -reached.gap_m) if slides else -reached.gap_m
+            return
     pushed = abs(ahead.pushed_m) if ahead.pushed_m else (0.0 if ahead.part else -reached.gap_m)
     if pushed:
         arrival.neighbours_m[other.name] = pushed

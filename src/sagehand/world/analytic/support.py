@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from sagehand.world.frames import Pose, axis_rotation, pose
 from sagehand.world.objects.model import ObjectModel
-from sagehand.world.objects.shapes import SolidKind
+from sagehand.world.objects.shapes import Solid, SolidKind
 from sagehand.world.scene import Placed, Scene
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "bottom_of",
     "laid_down",
     "riders",
+    "support_points",
     "tilt_of",
     "tips_at",
     "world_bounds",
@@ -60,6 +61,27 @@ def bottom_of(model: ObjectModel, T_world_object: Pose) -> float:
 def tilt_of(T_world_object: Pose) -> float:
     """Between its z and the vertical [rad]."""
     return math.acos(float(np.clip(T_world_object[2, 2], -1, 1)))
+
+
+def support_points(solid: Solid, direction: Array) -> Array:
+    """(K, 3) points of a solid [m]; its farthest along a direction (3,) is among them: corners, a rim, one point of a ball."""
+    T, size = solid.T_object_solid, solid.size
+    R, middle = T[:3, :3], T[:3, 3]
+    local = R.T @ direction
+    match solid.kind:
+        case SolidKind.BOX:
+            points = _CORNERS * size
+        case SolidKind.SPHERE:
+            points = size[0] * local[None]
+        case SolidKind.ELLIPSOID:
+            points = (size**2 * local / max(float(np.linalg.norm(size * local)), 1e-12))[None]
+        case SolidKind.CAPSULE:
+            points = size[0] * local + np.array([[0, 0, -size[1]], [0, 0, size[1]]])
+        case SolidKind.CYLINDER:
+            across = math.atan2(float(local[1]), float(local[0])) + np.arange(16) * math.pi / 8
+            rim = size[0] * np.column_stack([np.cos(across), np.sin(across)])
+            points = np.array([(x, y, z) for x, y in rim for z in (-size[1], size[1])])
+    return np.asarray(middle + points @ R.T)
 
 
 def riders(scene: Scene, name: str) -> tuple[tuple[Placed, ...], tuple[Placed, ...]]:

@@ -8,24 +8,40 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from sagehand.world.analytic.burden import borne
+from sagehand.world.analytic.burden import Carried, borne
 from sagehand.world.analytic.contact import Closing
 from sagehand.world.analytic.harm import broken_by, harm_of, spills
 from sagehand.world.analytic.jaws import jaws_of
-from sagehand.world.analytic.lift import SHAKE_ACCELERATION, Held, Load
-from sagehand.world.analytic.quality import Measured, faithful_failure, quality_of
+from sagehand.world.analytic.lift import Held, Load
+from sagehand.world.analytic.quality import NOT_FACTORS, Measured, faithful_failure, quality_of
 from sagehand.world.analytic.reach import Reached
 from sagehand.world.analytic.setup import Setup
-from sagehand.world.analytic.statics import GRAVITY, weight_force
+from sagehand.world.analytic.statics import weight_force
 from sagehand.world.analytic.story import Story
-from sagehand.world.analytic.stretch import GIVE_UP_M, Arrival, arrive, table_short
+from sagehand.world.analytic.stretch import Arrival, arrive, table_short
 from sagehand.world.analytic.support import laid_down, riders, tilt_of
+from sagehand.world.constants import GRAVITY
 from sagehand.world.executor import Attempt
 from sagehand.world.failures import Failure, Terminal
-from sagehand.world.frames import Pose, pose, translation
+from sagehand.world.frames import Pose, invert, pose, translation
 from sagehand.world.grasp import GraspCommand
 from sagehand.world.noise import Motion
+from sagehand.world.quality import Quality
+from sagehand.world.rules import (
+    BROKEN,
+    GIVE_UP_M,
+    HOLD_S,
+    LIES,
+    LIMIT_S,
+    REST_S,
+    SETTLE_S,
+    SHAKE_ACCELERATION,
+    SHAKE_S,
+    TOLERANCE,
+    Clock,
+)
 from sagehand.world.scene import Placed
+from sagehand.world.sight import in_view
 
 if TYPE_CHECKING:
     from sagehand.world.analytic.executor import AnalyticTrial
@@ -33,21 +49,16 @@ if TYPE_CHECKING:
 __all__ = ["Try"]
 
 Array = NDArray[np.float64]
-_SPEED = 0.25
-"""Largest speed of the TCP on the last stretch [m/s]: the reduced speed of ISO 10218-1."""
-_PEAK = 1.875
-"""Largest speed of the minimum-jerk law over its mean (Flash & Hogan 1985)."""
-_TRANSIT = 0.5
-"""Share of the joints' speed limits at which the arm comes from home."""
-_HOLD_S, _SHAKE_S = 2.0, 2.2
 _NEAR_JAWS_M = 0.075
 
 
 class Try:
     """One grasp under way."""
 
-    def __init__(self, trial: AnalyticTrial, command: GraspCommand, motion: Motion) -> None:
-        """Take the command, as the motion carries it out."""
+    def __init__(self, trial: AnalyticTrial, command: GraspCommand, motion: Motion | None) -> None:
+        """Take the command, and what the motion makes of it; the arm plans with what was commanded."""
+        self.told, self.moves = command, motion is not None
+        motion = motion or Motion(np.eye(4), 1.0)
         self.trial, self.executor = trial, trial.executor
         robot = self.robot = trial.executor.robot
         self.setup = Setup(
@@ -72,23 +83,26 @@ class Try:
         self.carried: tuple[Placed, ...] = ()
         self.lift_m = self.command.lift_m
         self.T: Pose = self.command.T_world_grasp
+        self.grip: Carried | None = None
 
     def run(self) -> Attempt:
         """All phases."""
         story, setup = self.story, self.setup
-        short = table_short(setup, self.robot, self.trial.scene.table)
+        short = table_short(setup, self.command.T_world_grasp, self.robot, self.trial.scene.table)
         aim = self.command.T_world_grasp @ translation(z=-short)
         reached = self._reach(aim)
-        if reached.reached and self._in_time(reached):
+        clock = self._clock_of(reached)
+        if not reached.reached or not self._in_time(clock):
+            self._as_if_there(aim)
+        else:
             arrival = arrive(setup, self.trial.scene, aim, short, reached)
             if self._arrived(arrival) and (gripped := self._close(arrival)) is not None:
                 self._carry(*gripped, reached)
         self._judge_late()
-        self._clock(reached)
+        self._clock(clock, reached)
         quality = quality_of(self.command, self.began, self.measured, self.robot.widest_m, setup.width_m, reached.gap_m)
         if self.executor.faithful:
-            failure, why = faithful_failure(story.failure, story.why, quality, self.measured, self.command.type)
-            story.failure, story.why = failure, why
+            self._read_faithfully(quality)
         self._settle_scene()
         return story.attempt(quality)
 
@@ -96,8 +110,20 @@ class Try:
         reacher, command = self.executor.reacher, self.command
         reached = Reached(True)
         if reacher is not None:
-            clearance, width = self.trial.clearance, self.setup.width_m
-            reached = reacher.reach(clearance, command.T_world_pregrasp, T, width, (command.target,))
+            scene, width, told = self.trial.scene, self.setup.width_m, self.told
+            grasp = told.T_world_grasp
+            if self.moves:
+                grasp = grasp @ translation(z=-table_short(self.setup, grasp, self.robot, scene.table))
+            reached = reacher.reach(
+                self.trial.clearance,
+                told.T_world_pregrasp,
+                grasp if self.moves else T,
+                width,
+                scene,
+                command.target,
+                command.lift_m,
+                T if self.moves else None,
+            )
         self.story.seen |= {
             "reached": reached.reached,
             "ik_error_m": reached.position_error_m,
@@ -107,19 +133,36 @@ class Try:
             self.story.fail(Failure.UNREACHABLE, reached.why)
         return reached
 
-    def _in_time(self, reached: Reached) -> bool:
-        """A grasp that would take longer than allowed is not begun."""
-        travel = self.robot.width_m[1] / 2 / (self.robot.finger_speed * self.command.speed_scale)
-        seconds = self._way_s(reached) + travel + _HOLD_S + 4.0
-        if seconds <= self.executor.limit_s:
-            return True
-        self.story.fail(Failure.TIMEOUT, f"it would take {seconds:.0f} s, allowed are {self.executor.limit_s:.0f}")
-        self.story.seen["reached"] = False
-        return False
+    def _clock_of(self, reached: Reached) -> Clock:
+        told = self.told
+        return Clock(
+            reached.from_home,
+            told.pregrasp_m,
+            told.speed_scale,
+            self.robot.finger_speed,
+            told.lift_m,
+            told.lift_acceleration,
+        )
 
-    def _way_s(self, reached: Reached) -> float:
-        share = self.command.speed_scale
-        return (reached.from_home / _TRANSIT + _PEAK * max(self.command.pregrasp_m, 1e-3) / _SPEED) / share
+    def _in_time(self, clock: Clock) -> bool:
+        """A grasp that would take longer than allowed is not begun."""
+        if why := clock.too_long(self.setup.width_m):
+            self.story.fail(Failure.TIMEOUT, why)
+            self.story.seen["reached"] = False
+        return not why
+
+    def _as_if_there(self, T: Pose) -> None:
+        """A grasp that is not begun is measured as if the hand were there (4, 4), for its quality; nothing happens."""
+        closing = self.setup.close(T, self.target)
+        if closing.statics is None:
+            return
+        measured = self.measured
+        measured.object_m, measured.overlap_m = closing.width_m, closing.overlap_m
+        if closing.held and not closing.pressed_down:
+            on_top, inside = riders(self.trial.scene, self.target.name)
+            _, measured.held, load = borne(self.setup, T, closing, self.target, (*on_top, *inside))
+            friction = self.target.model.friction
+            measured.weight_n = weight_force(load.mass_kg, friction, self.command.lift_acceleration)
 
     def _arrived(self, arrival: Arrival) -> bool:
         """Whether the hand came near enough for the fingers to close."""
@@ -192,8 +235,10 @@ class Try:
         if own and held is not None:
             story.required_n, self.measured.held = held.required_n, held
             self.measured.weight_n = weight_force(load.mass_kg, what.model.friction, self.command.lift_acceleration)
+        if closing.statics is not None:
+            self.grip = Carried(closing.statics, load, self.force_n)
         if held is None or held.stage != "held":
-            self._lost(closing, held, own)
+            self._lost(closing, held, load, what)
             return
         if own:  # what pulls along the closing axis, in the lift or the shake, is shared by the two fingers
             weighs = abs(float(load.up[1]))
@@ -210,7 +255,7 @@ class Try:
                 self._leave(closing)
             return
         self._lifted(closing, held, load, what)
-        lean = tilt_of(self.T @ story.T_grasp_object) if tilt_of(what.T_world_object) < math.radians(45) else 0.0
+        lean = tilt_of(self.T @ story.T_grasp_object) if tilt_of(what.T_world_object) < LIES else 0.0
         self.spilt = spills(what, lean)
         self.late = harm_of(lean, on_top, story.neighbours_m)
         self.carried = (*on_top, *inside)
@@ -218,23 +263,30 @@ class Try:
     def _lifted(self, closing: Closing, held: Held, load: Load, what: Placed) -> None:
         story, own = self.story, what.name == self.command.target
         story.lifted = what.name
-        story.T_grasp_object = translation(*(held.slid_m * -load.up)) @ held.swing @ closing.T_grasp_object
+        story.T_grasp_object = _carried(held, closing, load.up)
         story.slip_m, story.turn_rad = held.slid_m, held.swing_rad
         height = self.lift_m - held.slid_m
-        up = height > self.command.lift_m / 2
-        story.seen |= {"lifted_in_view": own and up, "held_in_view": own}
-        if own and not up:
+        seen = own and self._sees(what, story.T_grasp_object)
+        story.seen |= {"lifted_in_view": seen, "held_in_view": seen}
+        if own and height <= self.command.lift_m / 2:
             story.fail(Failure.SLIP, f"lifted by {height * 1e3:.0f} mm only")
 
-    def _lost(self, closing: Closing, held: Held | None, own: bool) -> None:
-        story = self.story
+    def _sees(self, what: Placed, T_grasp_object: Pose) -> bool:
+        """Whether the camera sees an object off the table, when the hand that holds it is up."""
+        com = np.append(what.com_m, 1.0)
+        now, before = translation(z=self.lift_m) @ self.T @ T_grasp_object @ com, what.T_world_object @ com
+        return in_view(self.trial.scene.camera, now[:3], float(now[2] - before[2]))
+
+    def _lost(self, closing: Closing, held: Held | None, load: Load, what: Placed) -> None:
+        story, own = self.story, what.name == self.command.target
         if held is None:
             why = "the pads touch it above its widest part: squeezed down and out as they rise"
             story.fail(Failure.ORIENTATION, why)
         else:
             story.fail(Failure.SLIP if held.stage == "slip" else Failure.DROP, held.why)
         self.fell = held is not None and held.shaken
-        story.seen |= {"lift_width_m": closing.width_m if self.fell else 0.0, "lifted_in_view": self.fell and own}
+        seen = held is not None and self.fell and own and self._sees(what, _carried(held, closing, load.up))
+        story.seen |= {"lift_width_m": closing.width_m if self.fell else 0.0, "lifted_in_view": seen}
         if own:
             self._leave(closing)
 
@@ -242,8 +294,8 @@ class Try:
         """Crushing first, then what the lift did (the order in which they are noticed)."""
         story, model = self.story, self.target.model
         pressed = story.applied_n
-        if pressed > model.f_safe_n:
-            kind = Failure.FORCE_DAMAGE if pressed > 1.5 * model.f_safe_n else Failure.DEFORMATION
+        if pressed > model.f_safe_n * TOLERANCE:
+            kind = Failure.FORCE_DAMAGE if pressed > BROKEN * model.f_safe_n * TOLERANCE else Failure.DEFORMATION
             why = f"pressed with {pressed:.1f} N, where {model.f_safe_n:.1f} N are safe"
             if story.failure in {None, Failure.SLIP, Failure.DROP, Failure.ORIENTATION, Failure.WRONG_OBJECT}:
                 story.failure, story.why = kind, why
@@ -273,7 +325,7 @@ class Try:
     def _settle_scene(self) -> None:
         story, trial = self.story, self.trial
         if story.lifted is not None:
-            trial.hold(story.lifted, story.T_grasp_object, translation(z=self.lift_m) @ self.T)
+            trial.hold(story.lifted, story.T_grasp_object, translation(z=self.lift_m) @ self.T, self.grip)
             for other in self.carried:
                 trial.moved(other.name, translation(z=self.lift_m) @ other.T_world_object)
             return
@@ -283,20 +335,49 @@ class Try:
         if not np.array_equal(T, trial.scene[self.target.name].T_world_object):
             trial.moved(self.target.name, T)
 
-    def _clock(self, reached: Reached) -> None:
-        share, seen = self.command.speed_scale, self.story.seen
+    def _clock(self, clock: Clock, reached: Reached) -> None:
+        seen = self.story.seen
         if not reached.reached:
             seen["clock_s"] = 0.0
             return
         if self.story.failure is Failure.TIMEOUT:
-            seen["clock_s"] = self.executor.limit_s
+            seen["clock_s"] = LIMIT_S
             return
-        seconds = self._way_s(reached)
+        seconds = clock.transit_s + clock.approach_s + REST_S
         if "finger_width_m" in seen:
-            travel = (self.setup.width_m - float(seen["finger_width_m"])) / 2
-            seconds += travel / (self.robot.finger_speed * share) + 0.2
+            seconds += clock.closing_s((self.setup.width_m - float(seen["finger_width_m"])) / 2)
         if seen.get("contact"):
-            seconds += math.sqrt(10 / math.sqrt(3) * self.command.lift_m / self.command.lift_acceleration)
+            seconds += clock.lift_s
         if self.story.lifted is not None:
-            seconds += _HOLD_S + _SHAKE_S
+            seconds += HOLD_S + SHAKE_S + SETTLE_S
         seen["clock_s"] = seconds
+
+    def _read_faithfully(self, quality: Quality) -> None:
+        """Let the factors decide, and let what the hand holds follow: the target after a success, nothing after a failure."""
+        story, name = self.story, self.command.target
+        was = story.failure
+        story.failure, story.why = faithful_failure(was, story.why, quality, self.measured, self.command.type)
+        if was in NOT_FACTORS:
+            return
+        if story.failure is None and story.lifted != name:
+            closing = self.setup.close(self.T, self.target)
+            there = invert(self.T) @ self.target.T_world_object
+            story.lifted, story.T_grasp_object = name, closing.T_grasp_object if closing.statics is not None else there
+            story.ended.clear()
+            width = closing.width_m or self.measured.object_m or 0.0
+            seen = self._sees(self.target, story.T_grasp_object)
+            story.seen |= {"reached": True, "finger_width_m": width, "effort_n": self.force_n, "contact": True}
+            story.seen |= {"lift_width_m": width, "hold_width_m": width, "lifted_in_view": seen, "held_in_view": seen}
+            self.fallen, self.grip, self.carried = None, None, ()
+        elif story.failure is not None:
+            if story.failure is Failure.FORCE_DAMAGE:
+                story.ends_in(Terminal.BROKEN)
+            if story.lifted == name:
+                story.lifted = None
+                story.seen |= {"lift_width_m": 0.0, "hold_width_m": 0.0}
+                story.seen |= {"lifted_in_view": False, "held_in_view": False}
+
+
+def _carried(held: Held, closing: Closing, up: Array) -> Pose:
+    """(4, 4) where an object is in the grasp frame, after it slid and swung in the fingers [m]."""
+    return translation(*(held.slid_m * -up)) @ held.swing @ closing.T_grasp_object

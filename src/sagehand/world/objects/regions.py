@@ -12,7 +12,7 @@ from sagehand.world.objects.model import ObjectModel, Region, Turn
 __all__ = ["distance_to_region", "nearest_region"]
 
 Array = NDArray[np.float64]
-_TURNS = 16
+_TURNS = 64
 
 
 def distance_to_region(region: Region, point_m: ArrayLike) -> float:
@@ -33,10 +33,8 @@ def distance_to_region(region: Region, point_m: ArrayLike) -> float:
     if radius < 1e-12:
         return float(at(np.zeros(1))[0])
     low, step = 0.0, 2 * math.pi / _TURNS
-    for _ in range(
-        8
-    ):  # each round looks about the best of the one before; the box is convex, a circle meets it smoothly
-        angles = low + step * np.arange(_TURNS)
+    for _ in range(4):  # each round looks about the best of the one before, 30 times as closely
+        angles: Array = low + step * np.arange(_TURNS, dtype=np.float64)
         gaps = at(angles)
         best = int(gaps.argmin())
         if gaps[best] == 0.0:

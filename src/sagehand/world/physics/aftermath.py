@@ -10,21 +10,16 @@ from numpy.typing import NDArray
 
 from sagehand.world.frames import angle_between, invert
 from sagehand.world.objects.model import ObjectModel
-from sagehand.world.objects.shapes import Solid, SolidKind
+from sagehand.world.objects.shapes import Solid, reach
 from sagehand.world.physics.monitor import FIXED, Touches
-from sagehand.world.physics.record import IMPACT_S, Record
+from sagehand.world.physics.record import Record
+from sagehand.world.rules import BROKEN, LIES, TOLERANCE, harmed_by_falling
 from sagehand.world.scene import Placed
 
-__all__ = ["BROKEN", "TOLERANCE", "Aftermath", "height_along", "measure"]
+__all__ = ["Aftermath", "height_along", "measure"]
 
 Array = NDArray[np.float64]
 
-BROKEN = 1.5
-"""Pressed harder than this many times its safe force, an object is broken (GRASPING §2)."""
-TOLERANCE = 1.001
-"""On forces: a solver's rounding harms nothing."""
-LIES = math.cos(math.radians(45))
-"""Tilted more than 45°, what stood lies."""
 _FELL_OFF_M = -0.1
 _SAME_HEIGHT = 0.05
 
@@ -86,21 +81,9 @@ def height_along(model: ObjectModel, direction: Array) -> float:
 
 
 def _support(solid: Solid, direction: Array) -> tuple[float, float]:
-    d = np.abs(solid.T_object_solid[:3, :3].T @ direction)
-    size = solid.size
-    match solid.kind:
-        case SolidKind.BOX:
-            reach = float(d @ size)
-        case SolidKind.SPHERE:
-            reach = float(size[0])
-        case SolidKind.ELLIPSOID:
-            reach = float(np.linalg.norm(d * size))
-        case SolidKind.CAPSULE:
-            reach = float(d[2] * size[1] + size[0])
-        case SolidKind.CYLINDER:
-            reach = float(d[2] * size[1] + size[0] * math.sqrt(max(1 - d[2] ** 2, 0.0)))
+    far = float(reach(solid, direction[None])[0])
     middle = float(solid.T_object_solid[:3, 3] @ direction)
-    return middle - reach, middle + reach
+    return middle - far, middle + far
 
 
 def _moved(record: Record, touches: Touches, target: str, name: str) -> float:
@@ -123,7 +106,11 @@ def _toppled(placed: Placed, record: Record) -> bool:
     if now[2, 3] < _FELL_OFF_M <= before[2, 3]:
         return True
     model = placed.model
-    if before[2, 2] <= LIES or now[2, 2] > LIES or (model.rolling_friction > 0 and model.cavity is None):
+    if (
+        before[2, 2] <= math.cos(LIES)
+        or now[2, 2] > math.cos(LIES)
+        or (model.rolling_friction > 0 and model.cavity is None)
+    ):
         return False
     change = height_along(model, now[2, :3]) / height_along(model, before[2, :3]) - 1
     return model.cavity is not None or abs(change) > _SAME_HEIGHT
@@ -138,5 +125,5 @@ def _broken(placed: Placed, record: Record) -> str:
     met = record.met_n.get(placed.name, 0.0)
     if met > limit and placed.model.fragility > 0:
         return f"run into with {met:.1f} N"
-    landed = placed.mass_kg * record.fall_speed.get(placed.name, 0.0) / IMPACT_S
+    landed = harmed_by_falling(placed, record.fall_speed.get(placed.name, 0.0))
     return f"fell with {landed:.0f} N" if landed > limit else ""

@@ -15,29 +15,22 @@ from sagehand.world.physics.aftermath import measure
 from sagehand.world.physics.control import Cell
 from sagehand.world.physics.judge import judge
 from sagehand.world.physics.monitor import FIXED, Touches, force_on_robot, grip_slope, part_name
-from sagehand.world.physics.motion import APPROACH_SPEED, duration, shake, timed
+from sagehand.world.physics.motion import shake, timed
 from sagehand.world.physics.reach import line_up
 from sagehand.world.physics.record import Record, Stop
 from sagehand.world.physics.setup import TABLE_NAME
-from sagehand.world.physics.view import in_view
+from sagehand.world.robot.description import Robot
 from sagehand.world.robot.kinematics import Kinematics
+from sagehand.world.rules import GIVE_UP_M, GUARD_N, HOLD_S, LIFT_SHARES, REST_S, SETTLE_S, Clock, duration
 from sagehand.world.scene import Scene
+from sagehand.world.sight import in_view
 
-__all__ = ["GIVE_UP_M", "GUARD_N", "HOLD_S", "Try", "seconds_ahead"]
+__all__ = ["Try", "clock_of"]
 
 Array = NDArray[np.float64]
 
-GUARD_N = 10.0
-"""A guarded motion stops when the robot is pushed with more than this [N]: the nominal threshold of libfranka's examples."""
-GIVE_UP_M = 0.010
-"""The fingers close where the approach was stopped, if no more than this was left of the way [m]."""
-HOLD_S = 2.0
-"""How long what was lifted is held still [s]."""
-_TRANSIT = 0.5  # share of the joints' speed limits at which the arm comes from home; for the clock
-_REST_S = 4.0  # closing's last, lift and shake, about; for the clock
 _OVERLAP_M = 0.001  # deeper in something than this, the arm could not have come there
 _HELD_SHARE = 0.2  # a finger that presses with less than this share of its force does not hold
-_HEIGHTS = (1.0, 0.75, 0.5)  # shares of the lift that are tried, where the joints do not allow all of it
 
 
 class Try:
@@ -56,6 +49,7 @@ class Try:
         scene: Scene,
         command: GraspCommand,
         way: Approach,
+        clock: Clock,
         opening_m: float,
         force_n: float,
     ) -> None:
@@ -66,14 +60,15 @@ class Try:
             kinematics: Of the arm.
             scene: How things are.
             command: Where the TCP goes, with the noise of the motion in it.
-            way: How it comes there.
+            way: How it comes there, with the noise in it.
+            clock: The times of the grasp as it is commanded.
             opening_m: Between the fingers on the way [m].
             force_n: With which each finger closes [N].
         """
         if way.path is None:
             raise InputError("there is no way to this grasp", hint=way.why)
         self.cell, self.kinematics, self.robot = cell, kinematics, kinematics.robot
-        self.command, self.way, self.path = command, way, way.path
+        self.command, self.way, self.path, self.clock = command, way, way.path, clock
         self.opening_m, self.force_n = opening_m, force_n
         self.record = Record(cell, scene)
         self.held: str | None = None
@@ -93,9 +88,9 @@ class Try:
             self._hold_and_shake()
             hand = self._in_hand(cell.touches())
         self._hold_width_m = cell.width_m if record.grasped else 0.0
-        self._seen_held = target in hand and in_view(record, target)
+        self._seen_held = target in hand and self._sees()
         if hand:
-            cell.settle(0.2, record.look)
+            cell.settle(SETTLE_S, record.look)
             self.held = target if target in hand else hand[0]
             self.in_tcp = record.in_tcp[self.held]
         else:
@@ -114,16 +109,14 @@ class Try:
             record.stop = self._stop(deep[0], deep[1])
             record.gave_up = True
             return
-        if not cell.run(
-            timed(self.path, _approach_s(self.command), self.robot.velocity), record.look_approaching, GUARD_N
-        ):
-            cell.rest(0.05, record.look_approaching)
+        if not cell.run(timed(self.path, self.clock.approach_s, self.robot.velocity), record.look_approaching, GUARD_N):
+            cell.rest(REST_S, record.look_approaching)
             return
         meets = cell.touches().robot_with()
         part, other = meets[0][:2] if meets else (0, FIXED)
         record.stop = self._stop(part, other)
         record.gave_up = record.stop.short_m > GIVE_UP_M
-        cell.rest(0.05, record.look_approaching)
+        cell.rest(REST_S, record.look_approaching)
 
     def _close(self) -> None:
         cell, record, target = self.cell, self.record, self.command.target
@@ -153,7 +146,7 @@ class Try:
     def _lift(self) -> bool:
         """Whether what was grasped was lifted, and not lost."""
         cell, command, record = self.cell, self.command, self.record
-        for share in _HEIGHTS:
+        for share in LIFT_SHARES:
             height = command.lift_m * share
             path = line_up(self.kinematics, cell.q, height)
             if path is not None:
@@ -164,7 +157,7 @@ class Try:
         seconds = duration(height, acceleration=command.lift_acceleration)
         lost = cell.run(timed(path, seconds, self.robot.velocity), record.look_holding)
         self._lift_width_m = cell.width_m
-        self._seen_lifted = in_view(record, command.target)
+        self._seen_lifted = self._sees()
         return not lost
 
     def _hold_and_shake(self) -> None:
@@ -174,6 +167,10 @@ class Try:
         for axis in (0, 1):
             if cell.run(shake(cell.q, cell.jacobian(), axis), record.look_holding):
                 return
+
+    def _sees(self) -> bool:
+        target, camera = self.command.target, self.record.scene.camera
+        return in_view(camera, self.cell.com(target), self.record.rise(target))
 
     def _withdraw(self) -> None:
         """Open, go home, and let what fell come to rest."""
@@ -218,21 +215,18 @@ class Try:
             hold_width_m=self._hold_width_m,
             lifted_in_view=self._seen_lifted,
             held_in_view=self._seen_held,
-            clock_s=self.cell.clock_s - self._began_s + _transit_s(self.kinematics, self.path, self.command),
+            clock_s=self.cell.clock_s - self._began_s + self.clock.transit_s,
         )
 
 
-def seconds_ahead(kinematics: Kinematics, path: Array, command: GraspCommand) -> float:
-    """How long a grasp along a joint path (K, n) will take, but for what it meets [s]."""
-    robot = kinematics.robot
-    close = robot.width_m[1] / 2 / (robot.finger_speed * command.speed_scale)
-    return _transit_s(kinematics, path, command) + _approach_s(command) + close + HOLD_S + _REST_S
-
-
-def _transit_s(kinematics: Kinematics, path: Array, command: GraspCommand) -> float:
-    robot = kinematics.robot
-    return float((np.abs(path[0] - robot.home) / robot.velocity).max() / _TRANSIT / command.speed_scale)
-
-
-def _approach_s(command: GraspCommand) -> float:
-    return duration(max(command.pregrasp_m, 1e-3), speed=APPROACH_SPEED * command.speed_scale)
+def clock_of(robot: Robot, path: Array, command: GraspCommand) -> Clock:
+    """The times of a grasp along a joint path (K, n)."""
+    from_home = float((np.abs(path[0] - robot.home) / robot.velocity).max())
+    return Clock(
+        from_home,
+        command.pregrasp_m,
+        command.speed_scale,
+        robot.finger_speed,
+        command.lift_m,
+        command.lift_acceleration,
+    )

@@ -24,6 +24,7 @@ from sagehand.world.model import mujoco_module, set_pose
 from sagehand.world.physics.monitor import Pushes, Touches, force_on_robot, read_touches
 from sagehand.world.physics.motion import Timed, still
 from sagehand.world.physics.setup import DAMPING_RATIO, FINGER_DAMPING, FINGER_STIFFNESS, TIMESTEP, PhysicsModel
+from sagehand.world.rules import GRIP_S, RAMP_S, STALL_S
 from sagehand.world.scene import Scene
 
 __all__ = ["SAMPLE_S", "TOUCH_N", "Cell", "Watch"]
@@ -36,8 +37,6 @@ SAMPLE_S = 0.010
 """How often contacts are read [s]."""
 TOUCH_N = 3.0
 """With how much a finger closes before it has met anything [N]; the commanded force is laid on when both stand still."""
-RAMP_S = 0.2
-"""In how long [s]."""
 PRESS_DAMPING = 60.0
 """By how much a pressing finger's force falls with its speed at most [N s/m]: ``TOUCH_N`` over the Panda's finger speed; a weaker
 force falls to nothing at that speed."""
@@ -48,7 +47,6 @@ _STEPS = round(SAMPLE_S / TIMESTEP)
 _FRAME_S = 1 / 30
 _SHOWN = 20  # frames of a way through the air
 _STALLED = 0.002  # a finger slower than this stands still [m/s]
-_STALL_S = 0.04
 
 
 class Cell:
@@ -230,7 +228,7 @@ class Cell:
         self.drive_fingers(-speed, touch)
         waited = stalled = 0.0
         longest = 2 * self.world.robot.width_m[1] / 2 / speed + 0.5
-        while stalled < _STALL_S and waited < longest:
+        while stalled < STALL_S and waited < longest:
             if self.rest(SAMPLE_S, stop):
                 return True
             waited += SAMPLE_S
@@ -241,7 +239,7 @@ class Cell:
             self.press_fingers(touch + (force_n - touch) * number / steps)
             if self.rest(SAMPLE_S, stop):
                 return True
-        return self.rest(0.1, stop)
+        return self.rest(GRIP_S, stop)
 
     def settle(self, longest_s: float, look: Callable[[Touches], bool] | None = None, slow: float = 0.01) -> bool:
         """Wait until every object is slower than ``slow`` [m/s, and rad/s by a tenth]; whether it came to that."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import TracebackType
 from typing import Self
 
@@ -14,22 +15,19 @@ from sagehand.world.failures import Failure
 from sagehand.world.frames import Pose
 from sagehand.world.grasp import GraspCommand
 from sagehand.world.noise import ExecutionNoise, Motion
-from sagehand.world.physics.attempt import Try, seconds_ahead
+from sagehand.world.nudge import nudged
+from sagehand.world.physics.attempt import Try, clock_of
 from sagehand.world.physics.control import Cell, Watch
-from sagehand.world.physics.monitor import FIXED
 from sagehand.world.physics.put import put_down
 from sagehand.world.physics.reach import plan_reach
-from sagehand.world.physics.setup import TABLE_NAME, physics_model
+from sagehand.world.physics.setup import physics_model
+from sagehand.world.refuse import ITSELF, meets_itself, refuse_overlap
 from sagehand.world.robot.description import Robot, load_robot
 from sagehand.world.robot.kinematics import Kinematics
+from sagehand.world.rules import LIMIT_S
 from sagehand.world.scene import Scene
 
-__all__ = ["LIMIT_S", "OVERLAP_M", "PhysicsExecutor", "PhysicsTrial", "settle"]
-
-LIMIT_S = 60.0
-"""A grasp that would take longer is not begun [s]."""
-OVERLAP_M = 0.005
-"""Things that stand deeper in one another than this would fly apart at once [m]."""
+__all__ = ["PhysicsExecutor", "PhysicsTrial", "settle"]
 
 
 class PhysicsExecutor:
@@ -69,8 +67,8 @@ class PhysicsTrial:
     ) -> None:
         """Begin with the arm at home."""
         self.kinematics = kinematics
+        refuse_overlap(scene)
         self.cell = Cell(physics_model(scene, kinematics.robot), scene, watch)
-        _refuse_overlap(self.cell)
         self._scene, self._noise = scene, noise
         self._closed = False
         self._held: str | None = None
@@ -114,13 +112,17 @@ class PhysicsTrial:
         aim = command.moved(command.T_world_grasp @ motion.T_grasp_actual)
         force = min(command.force_n * motion.force_factor, robot.force_n[1])
         opening = float(np.clip(command.width_m, *robot.width_m))
-        way = plan_reach(self.kinematics, scene, aim, opening)
+        way = plan_reach(self.kinematics, scene, command, opening)
         if way.path is None:
             return _never(way, Failure.UNREACHABLE, way.why, 0.0)
-        ahead = seconds_ahead(self.kinematics, way.path, command)
-        if ahead > LIMIT_S:
-            return _never(way, Failure.TIMEOUT, f"it would take {ahead:.0f} s, allowed are {LIMIT_S:.0f}", LIMIT_S)
-        attempt = Try(self.cell, self.kinematics, scene, aim, way, opening, force)
+        if meets_itself(way.gap, scene):
+            return _never(way, Failure.UNREACHABLE, ITSELF, 0.0)
+        clock = clock_of(robot, way.path, command)
+        if why := clock.too_long(opening):
+            return _never(way, Failure.TIMEOUT, why, LIMIT_S)
+        if self._noise is not None:
+            way = replace(way, path=nudged(self.kinematics, way.path, aim.T_world_grasp))
+        attempt = Try(self.cell, self.kinematics, scene, aim, way, clock, opening, force)
         outcome = attempt.run()
         self._held, self._in_tcp = attempt.held, attempt.in_tcp
         return outcome
@@ -161,17 +163,6 @@ def settle(scene: Scene, robot: Robot | str | None = None, longest_s: float = 3.
     cell = Cell(physics_model(scene, which), scene)
     cell.settle(longest_s)
     return scene.with_objects(o.at(cell.T_world(o.name)) for o in scene.objects)
-
-
-def _refuse_overlap(cell: Cell) -> None:
-    world = cell.world
-    for (low, high), depth in cell.touches().depth_m.items():
-        if high >= 2 and (low >= 2 or low == FIXED) and depth > OVERLAP_M:
-            other = TABLE_NAME if low == FIXED else world.names[low - 2]
-            raise InputError(
-                f"{world.names[high - 2]} stands {depth * 1e3:.0f} mm deep in {other}",
-                hint="place it elsewhere, or let the scene come to rest first: settle(scene)",
-            )
 
 
 def _never(way: Approach, failure: Failure, why: str, clock_s: float) -> Attempt:

@@ -7,24 +7,19 @@ import math
 import numpy as np
 
 from sagehand.world.executor import Truth
-from sagehand.world.failures import Failure, Terminal
+from sagehand.world.failures import Failure
 from sagehand.world.frames import invert
 from sagehand.world.grasp import GraspCommand
 from sagehand.world.objects.rays import first_hits
-from sagehand.world.physics.aftermath import BROKEN, TOLERANCE, Aftermath
+from sagehand.world.physics.aftermath import Aftermath
 from sagehand.world.physics.record import Record, Stop
 from sagehand.world.physics.setup import TABLE_NAME
+from sagehand.world.rules import BROKEN, MOVED_M, PUSHED_M, RAISED_M, TOLERANCE, terminal_of
 
-__all__ = ["MOVED_M", "PUSHED_M", "RAISED_M", "TURNED", "judge", "span_between"]
+__all__ = ["TURNED", "judge", "span_between"]
 
-MOVED_M = 0.005
-"""How far another object is moved before it is told [m]."""
-PUSHED_M = 0.020
-"""And before it counts as harm [m]."""
 TURNED = math.radians(30)
 """An object that turned more than this as the fingers closed, and was lost, was held at a wrong angle."""
-RAISED_M = 0.020
-"""Lost below this, it slipped; above, it was dropped [m]."""
 _FAR = 0.5
 _OPEN_M = 0.002  # farther apart than this beyond what is between them, fingers did not close
 
@@ -33,17 +28,10 @@ def judge(command: GraspCommand, record: Record, end: Aftermath) -> Truth:
     """The truth of a grasp that was tried."""
     target = command.target
     failure, why = _failure(command, record, end)
-    terminal = None
-    if end.broken:
-        terminal = Terminal.BROKEN
-    elif record.spilt:
-        terminal = Terminal.SPILT
-    elif end.toppled:
-        terminal = Terminal.TOPPLED
     return Truth(
         success=failure is None,
         failure=failure,
-        terminal=terminal,
+        terminal=terminal_of(broken=bool(end.broken), spilt=bool(record.spilt), toppled=bool(end.toppled)),
         why=why,
         applied_n=record.pressed_n.get(target, 0.0),
         slip_m=end.slip_m,

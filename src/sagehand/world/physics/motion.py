@@ -9,23 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sagehand.world.physics.setup import TIMESTEP
+from sagehand.world.rules import SHAKE_HZ, SHAKE_M
 
-__all__ = ["APPROACH_SPEED", "CARRY_SPEED", "SHAKE_HZ", "SHAKE_M", "Timed", "duration", "shake", "still", "timed"]
+__all__ = ["Timed", "shake", "still", "timed"]
 
 Array = NDArray[np.float64]
-
-APPROACH_SPEED = 0.10
-"""Largest speed of the TCP on a guarded motion [m/s] (O): some 3 kg of the arm move with it."""
-CARRY_SPEED = 0.25
-"""And on its way through the air [m/s]: the reduced speed of ISO 10218-1."""
-SHAKE_M = 0.010
-"""How far a shake goes to either side [m]."""
-SHAKE_HZ = 2.25
-"""How often a second: with 10 mm the acceleration comes to the 2 m/s² of a lift."""
-_PEAK_SPEED = 1.875
-"""Largest speed of the minimum-jerk law over its mean (Flash & Hogan 1985: 30/16)."""
-_PEAK_ACCELERATION = 10 / math.sqrt(3)
-"""Its largest acceleration, times duration² over length."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,11 +27,6 @@ class Timed:
     def seconds(self) -> float:
         """How long it takes [s]."""
         return len(self.q) * TIMESTEP
-
-
-def duration(length_m: float, *, speed: float = math.inf, acceleration: float = math.inf) -> float:
-    """Time for a length from rest to rest by the minimum-jerk law [s]; its peaks keep a speed [m/s] and acceleration [m/s²]."""
-    return max(_PEAK_SPEED * length_m / speed, math.sqrt(_PEAK_ACCELERATION * length_m / acceleration), 0.05)
 
 
 def timed(path: Array, seconds: float, fastest: Array) -> Timed:

@@ -8,30 +8,34 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sagehand.world.executor import Observation, Put, PutCommand, PutTruth
-from sagehand.world.failures import Terminal
 from sagehand.world.frames import Pose, angle_between, pose, translation
 from sagehand.world.noise import Motion
+from sagehand.world.nudge import nudged
 from sagehand.world.physics.aftermath import measure
 from sagehand.world.physics.control import SAMPLE_S, Cell
 from sagehand.world.physics.monitor import Touches, force_on_robot
-from sagehand.world.physics.motion import APPROACH_SPEED, CARRY_SPEED, duration, timed
+from sagehand.world.physics.motion import timed
 from sagehand.world.physics.reach import straight_to
 from sagehand.world.physics.record import Record
 from sagehand.world.robot.kinematics import Kinematics
+from sagehand.world.rules import (
+    ABOVE_M,
+    APPROACH_SPEED,
+    CARRY_SPEED,
+    LIES,
+    OFF_M,
+    SET_N,
+    TILT,
+    duration,
+    put_seconds,
+    terminal_of,
+    too_long,
+)
 from sagehand.world.scene import Scene
 
-__all__ = ["ABOVE_M", "SET_N", "put_down"]
+__all__ = ["put_down"]
 
 Array = NDArray[np.float64]
-
-ABOVE_M = 0.10
-"""From so high above the place the hand goes straight down [m]."""
-SET_N = 5.0
-"""What is set down stands when it presses back with so much [N]: half of what stops a grasp, for it is in the hand."""
-LONGEST_S = 60.0
-"""A descent that would take longer is not begun [s], as a grasp."""
-OFF_M, TILT = 0.020, math.radians(15)
-"""Farther from where the hand let go of it, or turned by more, it was not put down (see :class:`PutTruth`)."""
 
 
 def put_down(
@@ -55,17 +59,17 @@ def put_down(
     record = Record(cell, scene)
     T_goal = command.T_world_grasp @ motion.T_grasp_actual
     above = translation(z=ABOVE_M) @ T_goal
-    ik = kinematics.inverse(T_goal, cell.q)
-    way = _way(kinematics, cell, above, T_goal) if ik.reached else None
+    ik = kinematics.inverse(command.T_world_grasp, cell.q)
+    told_above = translation(z=ABOVE_M) @ command.T_world_grasp
+    way = _way(kinematics, cell, told_above, command.T_world_grasp) if ik.reached else None
     if way is None:
         truth = PutTruth(
             False, cell.T_world(name), math.inf, _tilt(cell.T_world(name)), why=ik.why or "no way leads there"
         )
         return Put(Observation(False, ik.position_error_m, ik.rotation_error_rad), truth), True
-    there, down = way
-    ahead = ABOVE_M / (APPROACH_SPEED * command.speed_scale)
-    if ahead > LONGEST_S:
-        why = f"it would take {ahead:.0f} s to go down, allowed are {LONGEST_S:.0f}"
+    there, down = nudged(kinematics, way[0], above, whole=False), nudged(kinematics, way[1], T_goal)
+    _, ahead = put_seconds(0.0, 0.0, 0.0, command.speed_scale)
+    if why := too_long(ahead, " to go down"):
         truth = PutTruth(False, cell.T_world(name), math.inf, _tilt(cell.T_world(name)), why=why)
         return Put(Observation(False, ik.position_error_m, ik.rotation_error_rad), truth), True
     speed, carry = APPROACH_SPEED * command.speed_scale, CARRY_SPEED * command.speed_scale
@@ -162,19 +166,14 @@ def _truth(
         why = f"the {next(iter(after.broken))} broke"
     elif record.spilt:
         why = f"the {next(iter(record.spilt))} spilt"
-    terminal = None
-    if after.broken:
-        terminal = Terminal.BROKEN
-    elif record.spilt:
-        terminal = Terminal.SPILT
-    elif now[2, 3] < -0.1 or (in_tcp_upright(wanted) and _tilt(now) > math.radians(45)) or after.toppled:
-        terminal = Terminal.TOPPLED
+    toppled = now[2, 3] < -0.1 or (in_tcp_upright(wanted) and _tilt(now) > LIES) or bool(after.toppled)
+    terminal = terminal_of(broken=bool(after.broken), spilt=bool(record.spilt), toppled=toppled)
     return PutTruth(why == "put down" and terminal is None, now, off, _tilt(now), terminal, why)
 
 
 def in_tcp_upright(T_world_object: Pose) -> bool:
     """Whether it would stand upright there."""
-    return _tilt(T_world_object) < math.radians(45)
+    return _tilt(T_world_object) < LIES
 
 
 def angle_between_axes(one: Pose, other: Pose) -> float:

@@ -11,17 +11,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sagehand.world.constants import GRAVITY
 from sagehand.world.frames import Pose, invert
 from sagehand.world.physics.control import SAMPLE_S, Cell
 from sagehand.world.physics.monitor import PARTS, Touches
+from sagehand.world.rules import spill_angle
 from sagehand.world.scene import Scene
 
-__all__ = ["IMPACT_S", "Record", "Stop", "spill_angle"]
+__all__ = ["Record", "Stop"]
 
 Array = NDArray[np.float64]
-GRAVITY = np.array([0.0, 0.0, -9.81])
-IMPACT_S = 0.005
-"""In how long something hard that falls on a table comes to rest [s] (O: milliseconds, as in drop tests of glass and eggs)."""
+_FALL = np.array([0.0, 0.0, -GRAVITY])
 _SMOOTH = 6  # samples over which an acceleration is taken: the surface of water does not follow a jolt
 
 
@@ -137,7 +137,7 @@ class Record:
             if len(speeds) == _SMOOTH and name not in self.spilt:
                 acceleration = (speeds[-1] - speeds[0]) / (SAMPLE_S * (_SMOOTH - 1))
                 up = self.cell.T_world(name)[:3, 2]
-                if _tilt(up, acceleration) >= spill_angle(self.scene, name):
+                if _tilt(up, acceleration) >= spill_angle(self.scene[name]):
                     self.spilt.add(name)
         for name in self._fragile:
             if not any(touches.between(part, self.owner(name)) for part in PARTS):
@@ -170,21 +170,8 @@ class Record:
         return self._free >= 5
 
 
-def spill_angle(scene: Scene, name: str) -> float:
-    """Tilt of a filled vessel's axis against the apparent vertical at which water comes to its rim [rad].
-
-    tan = (rim − level) / radius: the surface stays level and turns about the axis.
-    """
-    placed = scene[name]
-    cavity = placed.model.cavity
-    if cavity is None or not placed.filled:
-        return math.pi
-    free = (1 - placed.filled) * (cavity.rim_m - cavity.floor_m)
-    return max(math.atan2(free, cavity.radius_m), math.radians(1))
-
-
 def _tilt(up: Array, acceleration: Array) -> float:
-    felt = acceleration - GRAVITY
+    felt = acceleration - _FALL
     norm = float(np.linalg.norm(felt))
     if norm < 1.0:  # in free fall water stays nowhere
         return math.pi / 2

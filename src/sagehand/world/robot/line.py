@@ -25,7 +25,6 @@ LONGEST_JUMP = 0.2
 """A joint path with a larger step is none [rad]."""
 _KNOT_M, _KNOT_RAD = 0.03, 0.12
 _MOST_KNOTS = 8
-_NEAR = 1e-3  # how exact a knot is [m and rad]: the rows are polished afterwards
 
 
 def line(T_from: Pose, T_to: Pose, shares: Array) -> Array:
@@ -77,8 +76,8 @@ def follow(
     knots = np.empty((pieces + 1, chain.joints))
     guess = q_start
     for number in range(pieces + 1):
-        found = single.newton(guess, targets[number], steps=5, enough=_NEAR)
-        if max(found.position_m, found.rotation_rad) > 2 * _NEAR:
+        found = single.newton(guess, targets[number], steps=5, enough=1e-6)
+        if found.position_m > position_m or found.rotation_rad > rotation_rad:
             return None
         knots[number] = found.q
         if number == 0:
