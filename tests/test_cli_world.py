@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import signal
 import socket
 import subprocess
 import sys
 import threading
+import time
 import urllib.request
 from pathlib import Path
 
@@ -16,6 +18,8 @@ import pytest
 from PIL import Image
 
 from command_line import enter, files_below, run
+from sagehand import world
+from sagehand.errors import MissingExtra
 from sagehand.world.objects import load
 from sagehand.world.objects.load import load_spec, object_names
 from sagehand.world.scenes import scene_names
@@ -185,6 +189,9 @@ def test_a_target_in_a_scene_goes_by_its_name_there() -> None:
         ("render cup-near-vas --out a.png", "did you mean 'cup-near-vase'?"),
         ("render cup --out a.jpg", "pictures are written as PNG"),
         ("render cup --out a.png --depth d.tif", "pictures are written as PNG"),
+        ("render cup --out a.png --depth a.png", "a.png: two pictures cannot be written to one file"),
+        ("render cup --out a.png --depth d.png --segmentation ./d.png", "two pictures cannot be written to one file"),
+        ("try cup --size 96x64", "--size is the film's, and none is asked for"),
         ("render cup --out a.png --size big", "write 640x480"),
         ("render cup --out a.png --size 10000x10", "each side from 16 to 4096 pixels"),
         ("render cup --out a.png --camera top", "unknown view 'top'; known: cell, close, side"),
@@ -239,6 +246,81 @@ def test_a_try_is_filmed(executor: str) -> None:
     with Image.open("out/mug.gif") as film:
         assert film.n_frames > 20
         assert film.size == (96, 86)
+
+
+def test_the_time_of_a_film_is_not_the_executors(monkeypatch: pytest.MonkeyPatch) -> None:
+    from sagehand.world import ScriptedExecutor, animate, tries
+
+    class Slow:
+        def __init__(self, *rest: object) -> None: ...
+
+        def __enter__(self) -> Slow:
+            return self
+
+        def __exit__(self, *rest: object) -> None: ...
+
+        def __call__(self, data: object, model: object, t: float) -> None:
+            time.sleep(0.5)
+
+        def finish(self, result: object) -> list[object]:
+            return []
+
+    def filmed(name: str, robot: object, *, faithful: bool = False, watch: object = None) -> ScriptedExecutor:
+        def answer(scene: object, command: object) -> bool:
+            watch(None, None, 0.0)  # type: ignore[operator]
+            return True
+
+        return ScriptedExecutor(answer)
+
+    monkeypatch.setattr(animate, "Recorder", Slow)
+    monkeypatch.setattr(animate, "animate", lambda *rest: None)
+    monkeypatch.setattr(tries, "executor_for", filmed)
+    doc = run("world", "try", "cube", "--executor", "physics", "--animate", "a.gif", "--json").json
+    assert 0 <= doc["run_s"] < 0.4
+
+
+def test_an_agreement_without_pictures_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    from sagehand.world.agree import run as study
+    from sagehand.world.agree.report import AgreementReport
+
+    report = AgreementReport("d", {}, "# summary", notes=("no pictures: no GL driver (set MUJOCO_GL=egl)",))
+    monkeypatch.setattr(study, "run_agreement", lambda *rest, **more: report)
+    ran = run("world", "agree", "--out", "d")
+    assert (ran.code, ran.out.strip()) == (0, "# summary")
+    assert "no pictures: no GL driver (set MUJOCO_GL=egl)\n" in ran.err
+    assert run("world", "agree", "--out", "d", "--json").json["notes"] == list(report.notes)
+
+
+def test_without_mujoco_a_try_by_statics_says_what_it_is_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    from sagehand.world import model
+    from sagehand.world.envelope import Envelope
+    from sagehand.world.robot.description import load_robot
+
+    monkeypatch.setattr(model.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(MissingExtra, match="checking for collisions needs an optional package"):
+        Envelope(load_robot())
+
+
+def test_the_worlds_public_names_are_handed_out_lazily() -> None:
+    stub = ast.parse(Path(world.__file__).with_suffix(".pyi").read_text(encoding="utf-8"))
+    typed = {(a.name, n.module) for n in stub.body if isinstance(n, ast.ImportFrom) for a in n.names}
+    assert typed == set(world._HOME.items())
+    for name in world.__all__:
+        assert getattr(world, name).__name__ == name
+    with pytest.raises(AttributeError, match="nothing_like_this"):
+        _ = world.nothing_like_this  # type: ignore[attr-defined]
+    code = "import sagehand.world, sys; print(' '.join(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not {"numpy", "mujoco", "scipy", "yaml"} & set(done.stdout.split())
+
+
+def test_the_example_runs() -> None:
+    script = Path(__file__).resolve().parents[1] / "examples" / "grasp.py"
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True, timeout=120)
+    lines = done.stdout.splitlines()
+    assert lines[:2] == ["analytic lifted, held and shaken", "physics lifted, held and shaken"]
+    assert "held_in_view=True" in lines[2]
+    assert "PutTruth(success=True" in done.stdout
 
 
 @pytest.mark.slow

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from agreement_studies import both, outcome, sample
-from sagehand.errors import InputError
+from sagehand.errors import InputError, MissingExtra
 from sagehand.world.agree import digest, run, work
 from sagehand.world.agree.digest import answer_digest, code_modules, file_digests
 from sagehand.world.agree.measure import figures, mismatched, pairs_of
@@ -132,6 +132,25 @@ class TestStale:
         ran = {m for m in said.stdout.split() if m.removeprefix("sagehand.world.agree.") not in frame}
         assert f"sagehand.world.{name}.executor" in ran
         assert ran <= set(code_modules(name))
+
+
+class TestMissing:
+    @pytest.mark.parametrize("package", ["mujoco", "frankik", "dm_robotics.panda"])
+    def test_it_is_told_before_a_folder_is_made_or_a_process_begun(
+        self, package: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        pytest.importorskip("mujoco")
+        pytest.importorskip("frankik")
+        monkeypatch.setitem(sys.modules, package, None)  # as if it were not installed
+
+        def no_pool(*rest: object) -> None:
+            pytest.fail("processes were begun")
+
+        monkeypatch.setattr(run, "side_by_side", no_pool)
+        with pytest.raises(MissingExtra) as told:
+            run_agreement(tmp_path / "s", grasps=4, objects="cube", jobs=2, pictures=0)
+        assert "pip install" in told.value.hint
+        assert not (tmp_path / "s").exists()
 
 
 class TestVersionsAndFiles:

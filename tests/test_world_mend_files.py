@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import MISSING, fields
 from pathlib import Path
@@ -11,7 +12,8 @@ import numpy as np
 import pytest
 import yaml
 
-from sagehand.world.grasp import GraspType
+from sagehand.errors import InputError
+from sagehand.world.grasp import Grasp, GraspType
 from sagehand.world.objects.load import load_spec, resolve
 from sagehand.world.objects.model import Affordance, Turn
 from sagehand.world.objects.spec import (
@@ -178,3 +180,13 @@ def test_robot_and_scene_compile_together(folder: Path) -> None:
     for placed in scene.objects:
         assert world.model.body(placed.name).subtreemass[0] == pytest.approx(placed.mass_kg)
         np.testing.assert_allclose(data.body(placed.name).xpos, placed.T_world_object[:3, 3], atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("force_n", math.nan), ("width_m", math.inf), ("position_m", [0.0, math.nan, 0.0])]
+)
+def test_a_grasp_that_is_not_finite_names_the_field_alone(field: str, value: Any) -> None:
+    good = Grasp((0, 0, 0), (0, 0, 0, 1), 0.05, 10.0).to_dict()
+    with pytest.raises(InputError, match=f"^{field} is .*, which is not finite") as caught:
+        Grasp.from_dict(good | {field: value})
+    assert "Grasp(" not in str(caught.value)

@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sagehand.errors import InputError, SagehandError, UnknownName
+from sagehand.world.data_file import parse_yaml
 from sagehand.world.objects.load import (
     GROUPS,
     instance_names,
@@ -153,7 +154,18 @@ def test_a_file_that_changed_is_read_again(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "said", "hint"),
     [
-        ({"mass_kg": {"value": -1, "source": "ruler"}}, "mass_kg.value: it must be above 0; it is -1", ""),
+        ({"mass_kg": {"value": -1, "source": "ruler"}}, "mass_kg.value: it must be above 0 and .*; it is -1", ""),
+        ({"mass_kg": {"value": 1e9, "source": "ruler"}}, "above 0 and below 1000000; it is 1000000000", ""),
+        ({"fragility": "0.5"}, "fragility: .*valid number; it is '0.5'", ""),
+        ({"fragility": True}, "fragility: .*valid number; it is True", ""),
+        ({"parts": [{"shape": "box", "size_m": [0.06, "0.04", 0.03]}]}, "size_m.1: .*valid number; it is '0.04'", ""),
+        ({"name": "a/b"}, "name: .*'a/b'; a name holds no '/'", "another `name`"),
+        ({"name": "table"}, "name: .*'table', which stands for a part of the cell", "another `name`"),
+        (
+            {"size_m": {"value": [1, 1, 1], "source": "ruler"}},
+            r"size_m: it is \[1.0, 1.0, 1.0\] m, but the parts reach over \[0.06, 0.04, 0.03\] m",
+            "within 3 mm or 3 %",
+        ),
         ({"mass_kg": {"value": "heavy", "source": "ruler"}}, "mass_kg.value: .*valid number.*'heavy'", ""),
         ({"mass_kg": {"value": float("nan"), "source": "ruler"}}, "mass_kg.value: .*finite", ""),
         ({"mass_kg": 0.1}, "mass_kg: .*; it is 0.1", ""),
@@ -163,6 +175,7 @@ def test_a_file_that_changed_is_read_again(tmp_path: Path) -> None:
         ({"friktion": 1}, "there is no field 'friktion'", "'friction'"),
         ({"parts": []}, "parts: an object needs at least one part", ""),
         ({"parts": [{"shape": "cone"}]}, r"parts.0.shape: 'cone' is no shape", "capsule"),
+        ({"parts": [{"shape": []}]}, r"parts.0.shape: \[\] is no shape", "capsule"),
         ({"parts": [{"shape": "box"}]}, "parts.0: the field 'size_m' is missing", ""),
         ({"parts": [{"shape": "box", "size_m": [1, 2]}]}, r"parts.0: size_m: too few values; it is \[1, 2\]", ""),
         ({"parts": [{"shape": "sphere", "radius": 1}]}, "parts.0: ", ""),
@@ -238,6 +251,42 @@ def test_a_vessel_stays_round(tmp_path: Path) -> None:
 def test_what_is_no_object_is_refused(tmp_path: Path, text: str) -> None:
     with pytest.raises(InputError, match="brick.yaml"):
         load_object(write(tmp_path, text))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("name: a\nparts:\n  - {shape: box,\n     shape: sphere}", "brick.yaml, line 4: 'shape' is said twice"),
+        ("name: a\ntitle: b\n'name': c", "brick.yaml, line 3: 'name' is said twice"),
+        ("a: &a [*a]", "line 1: an alias .* stands in what it stands for"),
+    ],
+)
+def test_what_is_said_twice_is_told_by_line_and_key(tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        load_object(write(tmp_path, text))
+
+
+def test_aliases_stand_for_no_more_than_a_file_may_hold() -> None:
+    """Nine levels of nine would be 3.9e8 nodes: refused before any is made; a few aliases, and merged fields, are fine."""
+    levels = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
+    levels += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 9)]
+    with pytest.raises(InputError, match="b.yaml: its aliases .* more than 10000 values"):
+        parse_yaml("\n".join(levels), "b.yaml")
+    merged = parse_yaml("a: &a {x: 1, y: 2}\nb: &b {<<: *a, x: 3}\nd: [*a, *a]", "b.yaml")
+    assert merged["b"] == {"x": 3, "y": 2}
+    assert merged["d"] == [{"x": 1, "y": 2}] * 2
+
+
+def test_an_exponent_needs_no_point() -> None:
+    assert parse_yaml("[1e-3, -2E4, .5e1, 1.5e+3, 1e, e5, 0.5]", "n.yaml") == [
+        0.001,
+        -2e4,
+        5.0,
+        1500.0,
+        "1e",
+        "e5",
+        0.5,
+    ]
 
 
 def test_a_missing_file_is_told(tmp_path: Path) -> None:

@@ -94,6 +94,7 @@ def test_behind_is_farther_along_the_cameras_axis_and_hidden() -> None:
 
 
 def test_what_stands_on_another_touches_its_top() -> None:
+    assert "rides along or falls" in scene_title("box-under-cube")  # taken by its side, the box lifts the cube with it
     scene = load_scene("box-under-cube", 2)
     top = scene["box"].model.bounds_m[1][2]
     assert scene["cube"].T_world_object[2, 3] == pytest.approx(top)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from sagehand.cli.common import AsJson, emit, progress
+from sagehand.cli.common import AsJson, announce, emit, progress
 from sagehand.cli.world_picture import RobotOption
 from sagehand.errors import InputError
 
@@ -63,4 +63,6 @@ def agree(
             resume=resume,
             on_progress=told,
         )
+    for note in report.notes:
+        announce(note)
     emit(report.to_dict(), as_json, lambda: str(report.summary))

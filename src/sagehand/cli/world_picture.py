@@ -65,6 +65,7 @@ def render(
     for path in (out, depth, segmentation):
         if path is not None and path.suffix.lower() != ".png":
             raise InputError(f"{path}: pictures are written as PNG", hint=f"as in {path.with_suffix('.png')}")
+    _apart(out, depth, segmentation)
     from sagehand.world.render import SceneRenderer
     from sagehand.world.robot.description import load_robot
     from sagehand.world.scenes import load_scene
@@ -112,6 +113,16 @@ def size_of(text: str) -> tuple[int, int]:
     if len(parts) != 2 or not all(p.isdecimal() and 16 <= int(p) <= 4096 for p in parts):
         raise InputError(f"--size is {text!r}", hint="write 640x480; each side from 16 to 4096 pixels")
     return int(parts[0]), int(parts[1])
+
+
+def _apart(*paths: Path | None) -> None:
+    """Refuse one file for two pictures: the later would write over the earlier."""
+    seen: set[Path] = set()
+    for path in paths:
+        if path is not None and path.resolve() in seen:
+            raise InputError(f"{path}: two pictures cannot be written to one file", hint="give each a name of its own")
+        if path is not None:
+            seen.add(path.resolve())
 
 
 def _camera(scene: Scene, name: str, width: int, height: int) -> Camera:

@@ -61,7 +61,9 @@ def try_(
     animate: Annotated[
         Path | None, typer.Option(metavar="FILE", help="A film of it, *.gif or *.mp4 (needs a GL driver).")
     ] = None,
-    size: Annotated[str, typer.Option(metavar="WxH", help="Across and down, of the film [px].")] = "480x360",
+    size: Annotated[
+        str | None, typer.Option(metavar="WxH", help="Across and down, of the film [px]; by default 480x360.")
+    ] = None,
     robot: RobotOption = "panda",
     faithful: Annotated[
         bool, typer.Option("--faithful", help="Judge by the paper's seven factors alone (analytic only).")
@@ -80,7 +82,9 @@ def try_(
     from sagehand.world.tries import adjusted, chosen_grasp, executor_for
 
     shift = _offset(offset)
-    pixels = size_of(size)
+    if size is not None and animate is None:
+        raise InputError("--size is the film's, and none is asked for", hint="add --animate FILE, or leave it out")
+    pixels = size_of(size or "480x360")
     if animate is not None:
         from sagehand.world.animate import check_suffix
 
@@ -114,10 +118,14 @@ def _run(
     film: Path | None,
     size: tuple[int, int],
 ) -> TryResult:
+    import time
+
     from sagehand.world.tries import executor_for, try_grasp
 
+    drawn_s = 0.0
+
     def tried(where: Executor) -> TryResult:
-        return try_grasp(scene, name, grasp, where, noise=noise)
+        return try_grasp(scene, name, grasp, where, noise=noise, clock=lambda: time.perf_counter() - drawn_s)
 
     if film is None:
         return tried(executor_for(executor, robot, faithful=faithful))
@@ -125,7 +133,14 @@ def _run(
 
     if executor == "physics":
         with Recorder(scene, robot, name, size) as recorder:
-            result = tried(executor_for(executor, robot, watch=recorder))
+
+            def watch(data: Any, model: Any, t: float) -> None:
+                nonlocal drawn_s
+                begun = time.perf_counter()
+                recorder(data, model, t)
+                drawn_s += time.perf_counter() - begun
+
+            result = tried(executor_for(executor, robot, watch=watch))
             frames = recorder.finish(result)
     else:
         result = tried(executor_for(executor, robot, faithful=faithful))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeGuard
 
@@ -13,6 +15,8 @@ __all__ = ["FORMAT", "check_format", "is_number", "is_yaml_name", "parse_yaml", 
 
 FORMAT = 1
 """Version of the form of these files: a field ``format`` may say it, and one that names no other is taken for this one."""
+_MOST_COPIES = 10_000
+"""How many nodes the aliases of a file may add when each is written out."""
 
 
 def is_yaml_name(name: str | Path) -> bool:
@@ -41,23 +45,77 @@ def read_yaml_file(path: Path, what: str) -> Any:
 
 
 def parse_yaml(text: str, where: str) -> Any:
-    """What a YAML text says, by the safe loader (the quick one where it is built in).
+    """What a YAML text says, by the safe loader (the quick one where it is built in); 1e-3 is a number, as in YAML 1.2.
 
     Args:
         text: The text.
         where: Its file, for messages.
 
     Raises:
-        InputError: It is no YAML; the message names the line.
+        InputError: It is no YAML, says a field twice, or its aliases make it huge; the message names the line.
     """
-    import yaml
-
     try:
-        return yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+        loader = _loader()(text)
+        try:
+            node = loader.get_single_node()
+            if node is None:
+                return None
+            seen: dict[int, int] = {}
+            if _written_out(node, seen, where) - len(seen) > _MOST_COPIES:
+                raise InputError(
+                    f"{where}: its aliases (*name) stand for more than {_MOST_COPIES} values",
+                    hint="write out what is meant",
+                )
+            return loader.construct_document(node)
+        finally:
+            loader.dispose()
+    except InputError:
+        raise
     except Exception as error:  # beside YAMLError, a wrong tag or date raises whatever int() or date() does
         line = getattr(getattr(error, "problem_mark", None), "line", None)
         at = "" if line is None else f", line {line + 1}"
         raise InputError(f"{where}{at}: this is no YAML: {getattr(error, 'problem', None) or error}") from error
+
+
+@cache
+def _loader() -> Any:
+    import yaml
+
+    loader: Any = type("Loader", (getattr(yaml, "CSafeLoader", yaml.SafeLoader),), {})
+    # YAML 1.1 takes 1e-3, without a point or a sign, for text
+    exponent = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)[eE][-+]?[0-9]+$")
+    loader.add_implicit_resolver("tag:yaml.org,2002:float", exponent, list("-+.0123456789"))
+    return loader
+
+
+def _written_out(node: Any, seen: dict[int, int], where: str) -> int:
+    """How many nodes one is with every alias in it written out; ``seen`` holds those that were counted."""
+    if id(node) in seen:
+        if not seen[id(node)]:  # it is being counted: it holds itself
+            raise InputError(f"{where}, line {node.start_mark.line + 1}: an alias (*name) stands in what it stands for")
+        return seen[id(node)]
+    seen[id(node)] = 0
+    seen[id(node)] = 1 + sum(_written_out(child, seen, where) for child in _children(node, where))
+    return seen[id(node)]
+
+
+def _children(node: Any, where: str) -> Iterator[Any]:
+    if isinstance(node.value, str):  # a scalar
+        return
+    keys = set()
+    for child in node.value:
+        if not isinstance(child, tuple):
+            yield child
+            continue
+        key = child[0]
+        if isinstance(key.value, str):
+            if (key.tag, key.value) in keys:
+                raise InputError(
+                    f"{where}, line {key.start_mark.line + 1}: {key.value!r} is said twice",
+                    hint="leave one of them out",
+                )
+            keys.add((key.tag, key.value))
+        yield from child
 
 
 def check_format(doc: Mapping[Any, Any], where: str) -> None:

@@ -86,7 +86,7 @@ class Envelope:
             MissingExtra: MuJoCo or the robot's model is not installed.
             InputError: The model has no body of a name that the description gives.
         """
-        mj = mujoco_module()
+        mj = mujoco_module("checking for collisions")
         self._mj = mj
         spec = build_model(Scene(()), robot).spec
         for kind in SolidKind:

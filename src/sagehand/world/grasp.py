@@ -62,9 +62,10 @@ class Grasp:
     region: str | None = None
 
     def __post_init__(self) -> None:
-        numbers = (*self.position_m, *self.quat_xyzw, self.width_m, self.force_n, self.speed_scale, self.pregrasp_m)
-        if not all(math.isfinite(v) for v in numbers):
-            raise InputError("a grasp holds a number that is not finite", hint=f"it is {self}")
+        for name in ("position_m", "quat_xyzw", "width_m", "force_n", "speed_scale", "pregrasp_m"):
+            value = getattr(self, name)
+            if not all(math.isfinite(v) for v in (value if isinstance(value, tuple) else (value,))):
+                raise InputError(f"{name} is {value}, which is not finite", hint="give a finite number")
         if not math.isclose(math.hypot(*self.quat_xyzw), 1, abs_tol=1e-3):
             length = math.hypot(*self.quat_xyzw)
             raise InputError(

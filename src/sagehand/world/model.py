@@ -57,14 +57,17 @@ class WorldModel:
     names: tuple[str, ...]
 
 
-def mujoco_module() -> Any:
-    """MuJoCo, for physics: a GL driver that ``MUJOCO_GL`` names and that is not there does not keep it from loading.
+def mujoco_module(what: str = "physics") -> Any:
+    """MuJoCo, without pictures: a GL driver that ``MUJOCO_GL`` names and that is not there does not keep it from loading.
+
+    Args:
+        what: What it is for, for the error.
 
     Raises:
         MissingExtra: It is not installed.
     """
     if importlib.util.find_spec("mujoco") is None:
-        raise MissingExtra("physics", "world")
+        raise MissingExtra(what, "world")
     choose_gl()  # whoever imports it first settles which driver later pictures use
     try:
         mj = importlib.import_module("mujoco")

@@ -70,7 +70,7 @@ SCENES: dict[str, dict[str, Any]] = {
         "objects": [{"object": "cup", "filled": 0.6}],
     },
     "box-under-cube": {
-        "title": "a box with a cube on it, which falls when the box is taken first (GRASPING §8)",
+        "title": "a box with a cube on it, which rides along or falls when the box is taken first (GRASPING §8)",
         "objects": [{"object": "box"}, {"object": "cube", "on_top_of": "box"}],
     },
     "clear-two-cups": {

@@ -189,6 +189,7 @@ def try_grasp(
     executor: Executor,
     *,
     noise: ExecutionNoise | None = None,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> TryResult:
     """Try a grasp on an object of a scene, once.
 
@@ -198,16 +199,17 @@ def try_grasp(
         grasp: In that object's frame.
         executor: Where.
         noise: Moves what the robot does; none by default.
+        clock: Tells the time [s]; one that stands still while a film is drawn leaves that out.
 
     Raises:
         UnknownName: The scene has no such object.
     """
     command = grasp.at(scene[target].T_world_object, target)
-    begun = time.perf_counter()
+    begun = clock()
     with executor.start(scene, noise) as trial:
-        ready = time.perf_counter()
+        ready = clock()
         attempt = trial.grasp(command)
-        done = time.perf_counter()
+        done = clock()
     return TryResult(scene, target, executor.name, grasp, command, attempt, done - ready, ready - begun)
 
 

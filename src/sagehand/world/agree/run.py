@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -9,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from sagehand.errors import InputError
+from sagehand.errors import InputError, MissingExtra
 from sagehand.interrupt import held_interrupt
 from sagehand.world.agree.digest import answer_digest, data_digest, file_digests, versions
 from sagehand.world.agree.measure import mismatched
@@ -19,6 +20,8 @@ from sagehand.world.agree.store import Records
 from sagehand.world.agree.subjects import chosen_objects
 from sagehand.world.agree.work import Make, Task, Work, in_turn, side_by_side
 from sagehand.world.executor import Executor
+from sagehand.world.model import mujoco_module
+from sagehand.world.robot.description import Robot, load_robot
 
 __all__ = ["EXECUTORS", "run_agreement"]
 
@@ -109,14 +112,25 @@ def _check(**least: tuple[int, int]) -> None:
 
 
 def _makers(executors: Mapping[str, Make] | None, robot: str) -> dict[str, Make]:
-    from sagehand.world.robot.description import load_robot
-
-    load_robot(robot)  # a wrong name is told before anything is begun
+    arm = load_robot(robot)  # a wrong name is told before anything is begun
     if executors is None:
+        _check_installed(arm)
         return {name: partial(make, robot) for name, make in EXECUTORS.items()}
     if set(executors) != set(EXECUTORS):
         raise InputError(f"executors are {sorted(executors)}; they must be {sorted(EXECUTORS)}")
     return dict(executors)
+
+
+def _check_installed(robot: Robot) -> None:
+    """What is missing is told before a folder is made; of a process that ends while it starts, nothing is heard."""
+    mujoco_module("the agreement study")
+    for which in ("arm", "hand"):
+        robot.model_file(which)
+    if robot.ik == "frankik":
+        try:
+            importlib.import_module("frankik")
+        except ImportError as error:
+            raise MissingExtra(f"inverse kinematics of {robot.name}", "world") from error
 
 
 def _header(work: Work) -> dict[str, Any]:

@@ -84,6 +84,7 @@ class AnalyticTrial:
         self._grip: Carried | None = None
         self._closed = False
         self._in_tcp: Pose = np.eye(4)
+        self._felt = (0.0, 0.0)
         self._T_world_tcp: Pose = np.eye(4)
         self._clearance: Any = None
 
@@ -138,7 +139,8 @@ class AnalyticTrial:
         self._refuse_closed()
         if self._held is None:
             raise InputError("nothing is in the hand", hint="grasp something first")
-        put, let_go = put_down(self, self._held, self._grip, self._in_tcp, self._T_world_tcp, command, self._motion())
+        grip, in_tcp, felt = self._grip, self._in_tcp, self._felt
+        put, let_go = put_down(self, self._held, grip, in_tcp, self._T_world_tcp, command, self._motion(), felt)
         if let_go:
             self._held = self._grip = None
         return put
@@ -151,9 +153,24 @@ class AnalyticTrial:
         if self._clearance is not None:
             self._clearance.move(name, T_world_object)
 
-    def hold(self, name: str, T_grasp_object: Pose, T_world_tcp: Pose, grip: Carried | None = None) -> None:
-        """An object is in the hand, which is at a pose; ``grip`` is what bears it, if that is known."""
-        self._grip = grip
+    def hold(
+        self,
+        name: str,
+        T_grasp_object: Pose,
+        T_world_tcp: Pose,
+        grip: Carried | None = None,
+        felt: tuple[float, float] = (0.0, 0.0),
+    ) -> None:
+        """An object is in the hand, which is at a pose.
+
+        Args:
+            name: Which.
+            T_grasp_object: (4, 4) where it is in the grasp frame [m].
+            T_world_tcp: (4, 4) where the hand is [m].
+            grip: What bears it, if that is known.
+            felt: Width between the fingers [m] and force of each [N].
+        """
+        self._grip, self._felt = grip, felt
         self._held, self._in_tcp, self._T_world_tcp = name, T_grasp_object, T_world_tcp
         self.moved(name, T_world_tcp @ T_grasp_object)
 

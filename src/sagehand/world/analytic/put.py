@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 __all__ = ["put_down"]
 
 Array = NDArray[np.float64]
+_FELT_M = 0.001
+"""What stops the hand later than this before where it is to be stops nothing that it could notice [m]."""
 
 
 def put_down(
@@ -33,12 +35,14 @@ def put_down(
     T_world_tcp: Pose,
     command: PutCommand,
     motion: Motion,
+    felt: tuple[float, float] = (0.0, 0.0),
 ) -> tuple[Put, bool]:
     """Put down what is in the hand; also whether the hand let go of it.
 
     The hand goes down until what it holds stands on the table or on another object: on its lowest point. Let go, it falls what is
     left, and turns about that edge: back onto its base while its centre of mass is above it (tilt < atan b/h), else over.
-    What the grip cannot bear with the hand turned as it is to be there falls on the way.
+    What the grip cannot bear with the hand turned as it is to be there falls on the way. ``felt`` is the width between the
+    fingers [m] and the force of each [N] until they open.
     """
     placed = trial.scene[name]
     goal = command.T_world_grasp @ motion.T_grasp_actual
@@ -84,8 +88,10 @@ def put_down(
     trial.moved(name, rest)
     observation = Observation(
         **(seen | {"reached": not lost}),
-        touched=short > 0,
-        touched_short_m=short,
+        touched=short > _FELT_M,
+        touched_short_m=short if short > _FELT_M else 0.0,
+        finger_width_m=0.0 if lost else felt[0],
+        effort_n=0.0 if lost else felt[1],
         contact=not lost,
         clock_s=seconds,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +15,9 @@ from sagehand.world.quality import Quality
 from sagehand.world.rules import MOVED_M, terminal_of
 
 __all__ = ["Story"]
+
+_SWUNG = math.radians(10)
+"""What swung by more than this in the hand is told [rad]."""
 
 
 @dataclass
@@ -57,6 +61,11 @@ class Story:
         """Something that cannot be undone; which of them counts is the rules' to say."""
         self.ended.add(terminal)
 
+    def _well(self) -> str:
+        """How a success went."""
+        swung = f"; it swung by {math.degrees(self.turn_rad):.0f} degrees" if self.turn_rad > _SWUNG else ""
+        return "lifted, held and shaken" + swung
+
     def attempt(self, quality: Quality | None) -> Attempt:
         """What came of it."""
         return Attempt(
@@ -69,7 +78,7 @@ class Story:
                     spilt=Terminal.SPILT in self.ended,
                     toppled=Terminal.TOPPLED in self.ended,
                 ),
-                why=self.why or "lifted, held and shaken",
+                why=self.why or self._well(),
                 quality=quality,
                 required_n=self.required_n,
                 applied_n=self.applied_n,

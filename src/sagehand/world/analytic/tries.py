@@ -19,7 +19,7 @@ from sagehand.world.analytic.setup import Setup
 from sagehand.world.analytic.statics import weight_force
 from sagehand.world.analytic.story import Story
 from sagehand.world.analytic.stretch import Arrival, arrive, table_short
-from sagehand.world.analytic.support import laid_down, riders, tilt_of
+from sagehand.world.analytic.support import bottom_of, laid_down, riders, tilt_of
 from sagehand.world.constants import GRAVITY
 from sagehand.world.executor import Attempt
 from sagehand.world.failures import Failure, Terminal
@@ -78,7 +78,7 @@ class Try:
             tilt_rad=math.acos(float(np.clip(-self.command.T_world_grasp[2, 2], -1, 1))),
         )
         self.fallen: Array | None = None
-        self.fell = self.spilt = False
+        self.fell = self.spilt = self.hangs = False
         self.late: tuple[str, ...] = ()
         self.carried: tuple[Placed, ...] = ()
         self.lift_m = self.command.lift_m
@@ -254,11 +254,29 @@ class Try:
             if own:
                 self._leave(closing)
             return
+        if self._hangs_down(closing, held, load, what):
+            return
         self._lifted(closing, held, load, what)
         lean = tilt_of(self.T @ story.T_grasp_object) if tilt_of(what.T_world_object) < LIES else 0.0
         self.spilt = spills(what, lean)
         self.late = harm_of(lean, on_top, story.neighbours_m)
         self.carried = (*on_top, *inside)
+
+    def _hangs_down(self, closing: Closing, held: Held, load: Load, what: Placed) -> bool:
+        """Whether it swung so far that it still stands on what it stood on, with the hand up; then it is not held."""
+        if held.swing_rad == 0.0:
+            return False
+        story, up = self.story, translation(z=self.lift_m) @ self.T
+        hanging = what.at(up @ _carried(held, closing, load.up))
+        if bottom_of(what.model, hanging.T_world_object) > bottom_of(what.model, what.T_world_object):
+            return False
+        self.hangs = True
+        swung = f"it swung by {math.degrees(held.swing_rad):.0f}° under its moment"
+        story.fail(Failure.DROP, f"one end of it stays on the table: {swung}, which needs {held.required_n:.1f} N")
+        if what.name == self.command.target:
+            story.seen["lifted_in_view"] = self._sees(what, _carried(held, closing, load.up))
+            self._leave(closing)
+        return True
 
     def _lifted(self, closing: Closing, held: Held, load: Load, what: Placed) -> None:
         story, own = self.story, what.name == self.command.target
@@ -325,7 +343,8 @@ class Try:
     def _settle_scene(self) -> None:
         story, trial = self.story, self.trial
         if story.lifted is not None:
-            trial.hold(story.lifted, story.T_grasp_object, translation(z=self.lift_m) @ self.T, self.grip)
+            felt = (float(story.seen.get("finger_width_m", 0.0)), self.force_n)
+            trial.hold(story.lifted, story.T_grasp_object, translation(z=self.lift_m) @ self.T, self.grip, felt)
             for other in self.carried:
                 trial.moved(other.name, translation(z=self.lift_m) @ other.T_world_object)
             return
@@ -348,7 +367,7 @@ class Try:
             seconds += clock.closing_s((self.setup.width_m - float(seen["finger_width_m"])) / 2)
         if seen.get("contact"):
             seconds += clock.lift_s
-        if self.story.lifted is not None:
+        if self.story.lifted is not None or self.hangs:
             seconds += HOLD_S + SHAKE_S + SETTLE_S
         seen["clock_s"] = seconds
 

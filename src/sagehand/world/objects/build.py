@@ -28,6 +28,10 @@ __all__ = ["build_object", "rgba_of"]
 
 BESIDE_M = 0.006
 """How far a region may lie outside the object's box [m]: over a thin thing the TCP stays above it."""
+SIZE_M = 0.003
+"""How far the parts may be from the stated size [m]: a model is plainer than the thing,"""
+SIZE_SHARE = 0.03
+"""or by what share of it, if that is more."""
 
 
 def build_object(spec: ObjectSpec, where: str) -> ObjectModel:
@@ -38,7 +42,7 @@ def build_object(spec: ObjectSpec, where: str) -> ObjectModel:
         where: The file, for messages.
 
     Raises:
-        InputError: It does not stand on z = 0, or a region lies outside it.
+        InputError: It does not stand on z = 0, a region lies outside it, or it is not of its stated size.
     """
     model = ObjectModel(
         name=spec.name,
@@ -68,6 +72,12 @@ def build_object(spec: ObjectSpec, where: str) -> ObjectModel:
                 f"{where}: regions.{name}.at_m: {np.round(at, 4).tolist()} lies outside the object",
                 hint=f"its box is from {np.round(low, 4).tolist()} to {np.round(high, 4).tolist()} m",
             )
+    stated = np.array(spec.size_m.value)
+    if np.any(np.abs(high - low - stated) > np.maximum(SIZE_M, SIZE_SHARE * stated)):
+        raise InputError(
+            f"{where}: size_m: it is {stated.tolist()} m, but the parts reach over {np.round(high - low, 4).tolist()} m",
+            hint=f"they must agree within {1000 * SIZE_M:g} mm or {100 * SIZE_SHARE:g} %, whichever is more",
+        )
     return model
 
 

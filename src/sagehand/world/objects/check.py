@@ -52,6 +52,7 @@ def read_spec(raw: object, where: str, shared: Mapping[str, str]) -> ObjectSpec:
     spec = replace(spec, shapes=shapes)
     for path, problem in _problems(spec):
         raise InputError(f"{where}: {path}: {problem}")
+    _check_name(spec.name, where)
     known = {**shared, **spec.sources}
     for path, constant in spec.constants:
         if constant.source not in known:
@@ -61,11 +62,20 @@ def read_spec(raw: object, where: str, shared: Mapping[str, str]) -> ObjectSpec:
     return spec
 
 
+def _check_name(name: str, where: str) -> None:
+    from sagehand.world.scene import check_name  # here, for a scene holds objects, and is above them
+
+    try:
+        check_name(name)
+    except InputError as error:
+        raise InputError(f"{where}: name: {error.message}", hint=error.hint) from error
+
+
 def _part(raw: Mapping[str, Any], where: str) -> Part:
     kind = raw.get("shape")
-    if kind not in PARTS:
+    if not isinstance(kind, str) or kind not in PARTS:
         raise InputError(f"{where}.shape: {kind!r} is no shape", hint=f"shapes: {', '.join(PARTS)}")
-    return _validated(PARTS[str(kind)], raw, where, "")
+    return _validated(PARTS[kind], raw, where, "")
 
 
 def _validated(cls: type[_T], raw: Mapping[str, Any], where: str, path: str) -> _T:
@@ -206,7 +216,7 @@ def _part_problems(part: Part) -> Iterator[tuple[str, str]]:
 def _positive(path: str, values: Iterable[float]) -> Iterator[tuple[str, str]]:
     for value in values:
         if not (math.isfinite(value) and 0 < value < 1e6):
-            yield path, f"it must be above 0; it is {value}"
+            yield path, f"it must be above 0 and below 1000000; it is {value}"
 
 
 def _cross(a: Three, b: Three) -> Three:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from sagehand.world.data_file import FORMAT
 from sagehand.world.grasp import GraspType
@@ -34,7 +34,19 @@ __all__ = [
     "Three",
 ]
 
-Three = tuple[float, float, float]
+
+class _NoText:
+    """Neither text nor a truth value is taken for a number."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        return {**handler(source), "strict": True}
+
+
+Number = Annotated[float, _NoText()]
+"""A number, as it is written: neither "0.5" nor true."""
+Count = Annotated[int, _NoText()]
+"""And a whole one."""
+Three = tuple[Number, Number, Number]
 """Lengths, or a direction, along x, y, z."""
 Split = Literal["benchmark", "base", "far"]
 """benchmark: what benchmarks are run on; base: what experiences are collected on; far: categories in neither (GRASPING §7)."""
@@ -46,7 +58,7 @@ class Constant:
     """A measured number and the key of its source."""
 
     __pydantic_config__: ClassVar[Any] = _STRICT
-    value: float
+    value: Number
     source: str
 
 
@@ -72,9 +84,9 @@ class Repeat:
     """
 
     __pydantic_config__: ClassVar[Any] = _STRICT
-    count: int
+    count: Count
     step_m: Three = (0.0, 0.0, 0.0)
-    turn_deg: float = 0.0
+    turn_deg: Number = 0.0
     axis: Literal["x", "y", "z"] = "z"
     about_m: Three = (0.0, 0.0, 0.0)
 
@@ -97,7 +109,7 @@ class Part:
     at_m: Three = (0.0, 0.0, 0.0)
     rpy_deg: Three = (0.0, 0.0, 0.0)
     color: str = "#b0b0b0"
-    mass_share: float | None = None
+    mass_share: Number | None = None
     repeat: Repeat | None = None
 
 
@@ -114,8 +126,8 @@ class CylinderPart(Part):
     """A cylinder about its z [m]."""
 
     shape: Literal["cylinder"]
-    radius_m: float
-    height_m: float
+    radius_m: Number
+    height_m: Number
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,7 +135,7 @@ class SpherePart(Part):
     """A ball [m]."""
 
     shape: Literal["sphere"]
-    radius_m: float
+    radius_m: Number
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,8 +151,8 @@ class CapsulePart(Part):
     """A cylinder about its z with round ends, ``length_m`` from tip to tip [m]."""
 
     shape: Literal["capsule"]
-    radius_m: float
-    length_m: float
+    radius_m: Number
+    length_m: Number
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,12 +160,12 @@ class ShellPart(Part):
     """A hollow vessel, open at the top, outer radii [m]."""
 
     shape: Literal["shell"]
-    radius_bottom_m: float
-    radius_top_m: float
-    height_m: float
-    wall_m: float
-    floor_m: float
-    sides: int = 24
+    radius_bottom_m: Number
+    radius_top_m: Number
+    height_m: Number
+    wall_m: Number
+    floor_m: Number
+    sides: Count = 24
 
 
 PARTS: dict[str, type[Part]] = {
@@ -202,9 +214,9 @@ class CavitySpec:
     """
 
     __pydantic_config__: ClassVar[Any] = _STRICT
-    radius_m: float
-    floor_m: float
-    rim_m: float
+    radius_m: Number
+    floor_m: Number
+    rim_m: Number
 
 
 @dataclass(frozen=True)
@@ -227,10 +239,10 @@ class InstanceSpec:
     __pydantic_config__: ClassVar[Any] = _STRICT
     title: str
     split: Split | None = None
-    scale: float | Three = 1.0
+    scale: Number | Three = 1.0
     material: str | None = None
-    fragility: float | None = None
-    density: float = 1.0
+    fragility: Number | None = None
+    density: Number = 1.0
     mass_kg: Constant | None = None
     friction: Constant | None = None
     f_safe_n: Constant | None = None
@@ -269,7 +281,7 @@ class ObjectSpec:
     category: str
     superclass: str
     material: str
-    fragility: float
+    fragility: Number
     affordances: tuple[Affordance, ...]
     size_m: Size
     mass_kg: Constant
@@ -282,7 +294,7 @@ class ObjectSpec:
     instances: dict[str, InstanceSpec] = field(default_factory=dict)
     sources: dict[str, str] = field(default_factory=dict)
     notes: str = ""
-    format: int = FORMAT
+    format: Count = FORMAT
     shapes: tuple[Part, ...] = ()
 
     @property
