@@ -153,8 +153,6 @@ def read_grasp(path: Path) -> Grasp:
         raise InputError(f"{path}: this is no grasp", hint=f"{_SHAPE}; `world try --json` prints one")
     try:
         return Grasp.from_dict(doc)
-    except UnknownName:
-        raise
     except InputError as error:
         raise InputError(f"{path}: {error.message}", hint=error.hint or _SHAPE) from error
 
