@@ -332,7 +332,9 @@ def test_things_in_one_another_and_in_the_table_are_refused(which: str) -> None:
 
 def test_a_ball_in_a_bowl_is_not_in_the_way_of_it() -> None:
     bowl, ball = load_object("bowl"), load_object("ball", "golf")
-    HAND.start(Scene((Placed("bowl", bowl, translation(0.5)), Placed("ball", ball, translation(0.5, 0, 0.01)))))
+    scene = Scene((Placed("bowl", bowl, translation(0.5)), Placed("ball", ball, translation(0.5, 0, 0.01))))
+    with HAND.start(scene) as trial:
+        assert [placed.name for placed in trial.scene.objects] == ["bowl", "ball"]
 
 
 @pytest.mark.parametrize("depth", [0.001, 0.01, 0.03])

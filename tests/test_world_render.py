@@ -204,6 +204,8 @@ def test_closing_twice_is_harmless() -> None:
     opened = SceneRenderer(scene(), load_robot())
     opened.close()
     opened.close()
+    with SceneRenderer(scene(), load_robot()) as another:  # and the next one draws
+        assert another.frame().rgb.any()
 
 
 @pytest.mark.render
