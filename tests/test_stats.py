@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import math
 import sys
 from collections.abc import Callable
@@ -12,6 +13,10 @@ from hypothesis import strategies as st
 
 from sagehand import stats
 from sagehand.errors import MissingExtra
+
+needs_statsmodels = pytest.mark.skipif(
+    importlib.util.find_spec("statsmodels") is None, reason="the study extra is not installed"
+)
 
 
 def test_wilson_against_a_hand_calculation() -> None:
@@ -90,6 +95,7 @@ def test_nothing_wrong_bounds_nothing_from_below() -> None:
     assert stats.clopper_pearson_lower(0, 0) == 0.0
 
 
+@needs_statsmodels
 class TestMcNemar:
     def columns(self, both: int, first: int, second: int, neither: int) -> tuple[list[bool], list[bool]]:
         return (
@@ -141,6 +147,7 @@ class TestMcNemar:
             stats.mcnemar([True], [])
 
 
+@needs_statsmodels
 class TestCochranQ:
     def test_three_drugs(self) -> None:
         # the example of SAS's FREQ procedure, three drugs and 46 people: Q = 8.4706, 2 degrees of freedom, p = 0.0145
@@ -167,6 +174,7 @@ class TestCochranQ:
             stats.cochran_q([[True], [True], []])
 
 
+@needs_statsmodels
 class TestHolm:
     def test_by_hand(self) -> None:
         # R: p.adjust(c(0.01, 0.02, 0.03, 0.04, 0.05), "holm") is 0.05 0.08 0.09 0.09 0.09: monotone, as 0.04 · 2 < 0.09
@@ -184,6 +192,7 @@ class TestHolm:
             assert p - 1e-12 <= adjusted <= min(1.0, p * len(p_values)) + 1e-12
 
 
+@needs_statsmodels
 class TestClusterDifference:
     def test_one_item_a_cluster_is_the_exact_sign_test(self) -> None:
         # 6 clusters differ, all one way: of 2⁶ ways to swap, two are as extreme
