@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sagehand.errors import InputError, UnknownName
-from sagehand.world.envelope import Boxes, Envelope, half_of, lower_bound
+from sagehand.world.envelope import Boxes, Envelope, lower_bound
 from sagehand.world.frames import Pose, is_pose, pose
-from sagehand.world.objects.shapes import Solid, SolidKind
+from sagehand.world.objects.shapes import Solid, SolidKind, half_lengths
 from sagehand.world.robot.description import Robot
 from sagehand.world.scene import Scene
 
@@ -86,7 +86,7 @@ class Clearance:
         self._owner = np.repeat(np.arange(len(counts)), counts)
         self._first = np.concatenate([[0], np.cumsum(counts)])
         self._local = np.array([s.T_object_solid for s in self._solids])
-        self._half = np.array([half_of(s) for s in self._solids])
+        self._half = np.array([half_lengths(s) for s in self._solids])
         self._poses = self._local.copy()
         self._whole = [(np.zeros(3), size), *(_middle_and_half(o.model.bounds_m) for o in scene.objects)]
         self._whole_half = np.array([half for _, half in self._whole])

@@ -22,7 +22,7 @@ from sagehand.world.robot.chain import Chain
 from sagehand.world.robot.description import Robot
 from sagehand.world.scene import Scene
 
-__all__ = ["Boxes", "Envelope", "half_of", "lower_bound"]
+__all__ = ["Boxes", "Envelope", "lower_bound"]
 
 Array = NDArray[np.float64]
 
@@ -42,20 +42,6 @@ class Boxes:
     centre: Array
     axes: Array
     half: Array
-
-
-def half_of(solid: Solid) -> Array:
-    """(3,) half lengths of the smallest box about a solid, along the solid's own axes [m]."""
-    a, b, _ = solid.size
-    match solid.kind:
-        case SolidKind.CYLINDER:
-            return np.array([a, a, b])
-        case SolidKind.SPHERE:
-            return np.array([a, a, a])
-        case SolidKind.CAPSULE:
-            return np.array([a, a, a + b])
-        case SolidKind.BOX | SolidKind.ELLIPSOID:
-            return np.asarray(solid.size, dtype=np.float64)
 
 
 def lower_bound(first: Boxes, second: Boxes) -> Array:

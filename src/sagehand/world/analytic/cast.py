@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sagehand.world.objects.shapes import Solid, SolidKind
+from sagehand.world.objects.shapes import Solid, SolidKind, half_lengths
 
 __all__ = ["Bundle", "Caster", "Lines"]
 
@@ -81,7 +81,7 @@ class Caster:
         self._to_solid = np.array([s.T_object_solid[:3, :3].T for s in solids]).reshape(-1, 3, 3)
         self._shift = np.matmul(self._to_solid, self._centre[:, :, None])
         self._size = np.array([s.size for s in solids], dtype=np.float64).reshape(-1, 3)
-        self._half = np.array([_half(s) for s in solids]).reshape(-1, 3)
+        self._half = np.array([half_lengths(s) for s in solids]).reshape(-1, 3)
         self._kind = np.array([_KINDS.index(s.kind) for s in solids], dtype=np.int64)
         self._one_kind = _KINDS[int(self._kind[0])] if len(set(self._kind.tolist())) == 1 else None
 
@@ -246,17 +246,3 @@ def _normal(kind: SolidKind, p: Array, size: Array) -> Array:
             n[:, 2] = np.where(cap, np.sign(p[:, 2]), 0.0)
             n[cap, :2] = 0.0
             return n
-
-
-def _half(solid: Solid) -> Array:
-    """(3,) half lengths of the box about a solid, along its own axes [m]."""
-    a, b, _ = solid.size
-    match solid.kind:
-        case SolidKind.CYLINDER:
-            return np.array([a, a, b])
-        case SolidKind.SPHERE:
-            return np.array([a, a, a])
-        case SolidKind.CAPSULE:
-            return np.array([a, a, a + b])
-        case SolidKind.BOX | SolidKind.ELLIPSOID:
-            return np.asarray(solid.size, dtype=np.float64)

@@ -26,6 +26,7 @@ __all__ = [
     "Solid",
     "SolidKind",
     "Sphere",
+    "half_lengths",
     "reach",
     "signed_distance",
     "solids_of",
@@ -194,6 +195,20 @@ def _ring(shell: Shell) -> Iterator[_Raw]:
             @ translation(y=middle, z=middle_z)
             @ axis_rotation("x", -lean),
         )
+
+
+def half_lengths(solid: Solid) -> NDArray[np.float64]:
+    """(3,) half lengths of the smallest box about a solid, along the solid's own axes [m]."""
+    a, b, _ = solid.size
+    match solid.kind:
+        case SolidKind.CYLINDER:
+            return np.array([a, a, b])
+        case SolidKind.SPHERE:
+            return np.array([a, a, a])
+        case SolidKind.CAPSULE:
+            return np.array([a, a, a + b])
+        case SolidKind.BOX | SolidKind.ELLIPSOID:
+            return np.asarray(solid.size, dtype=np.float64)
 
 
 def reach(solid: Solid, R: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
