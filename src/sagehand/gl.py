@@ -6,6 +6,7 @@ import importlib
 import importlib.util
 import os
 import sys
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,16 @@ def choose_gl() -> None:
     """Ask for EGL where there is no screen, unless ``MUJOCO_GL`` says otherwise."""
     if sys.platform == "linux" and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
         os.environ.setdefault("MUJOCO_GL", "egl")
+
+
+def _before_the_driver() -> None:
+    """Load triton, where it is installed: after Mesa's software driver it could not be, and torch asks for it.
+
+    Mesa hands its LLVM to the whole process, and a triton loaded later would call that one instead of its own and crash.
+    """
+    if sys.platform == "linux" and "triton" not in sys.modules and importlib.util.find_spec("triton") is not None:
+        with suppress(Exception):  # broken, or of another Python: torch will say so if it matters
+            importlib.import_module("triton")
 
 
 def open_gl(width: int, height: int, *, what: str, extra: str) -> tuple[Any, Any]:
@@ -38,6 +49,7 @@ def open_gl(width: int, height: int, *, what: str, extra: str) -> tuple[Any, Any
     if importlib.util.find_spec("mujoco") is None:
         raise MissingExtra(what, extra)
     choose_gl()
+    _before_the_driver()
     gl: Any = None
     try:
         import mujoco
