@@ -14,7 +14,8 @@ comma := ,
 ALL_EXTRAS := dev,oracles,render,study,bag,bench,heic,export,torch,vlm,world,viser,video,finetune,llamacpp
 ifeq ($(EXTRAS),all)
 TEST_EXTRAS := $(ALL_EXTRAS)
-PYTEST_ARGS ?= -n auto --dist loadgroup
+# after a crashed worker the rest would wait for ever: stop there, and say so
+PYTEST_ARGS ?= -n auto --dist loadgroup --max-worker-restart=0
 else
 TEST_EXTRAS := dev,vlm,world$(if $(EXTRAS),$(comma)$(EXTRAS))
 PYTEST_ARGS ?= -n auto -m "not slow"
