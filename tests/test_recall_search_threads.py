@@ -54,13 +54,15 @@ class Gauge:
 
 
 def test_all_gradings_of_the_first_leaves_run_at_once() -> None:
-    together = threading.Barrier(24)  # breaks, and fails the test, unless all 24 are asked at the same time
+    together = threading.Barrier(24)  # breaks unless all 24 are asked at the same time
+    met: list[int] = []
 
     def grade(query: Query, candidate: Candidate) -> Grade:
-        together.wait(timeout=5)
+        met.append(together.wait(timeout=5))
         return Grade(1, SEEN, "s")
 
     search(INDEX, QUERY, scripted(grade=grade), RANKING, replace(THREE, concurrency=24))
+    assert sorted(met[:24]) == list(range(24))
 
 
 @pytest.mark.parametrize(("params", "most"), [(replace(THREE, concurrency=3), 3), (replace(THREE, faithful=True), 1)])

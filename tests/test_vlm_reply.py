@@ -294,6 +294,7 @@ def test_any_reply_is_a_valid_call_or_a_typed_error(value: Any, around: str) -> 
 @given(text=st.text(alphabet='{}[]":,\\ <>/think`ab1', max_size=60))
 def test_any_text_is_a_typed_error_or_a_call(text: str) -> None:
     try:
-        read(text)
+        reading = read(text)
     except VlmError:
         return
+    assert type(reading.tool).model_validate(reading.tool.model_dump()) == reading.tool
