@@ -236,6 +236,76 @@ class TestFailures:
         go(plan(), tmp_path / "run", data, Maker())  # the folder was let go
 
 
+class TestNoAnswers:
+    """A server that is not there, or that refuses all, is asked ten times and not a thousand (R06)."""
+
+    ARMS = "gone: {method: majority}, there: {method: majority}"
+
+    @staticmethod
+    def say(bench: Bench, sample: Sample) -> Answer:
+        gone = bench.arm.name == "gone"
+        return Answer(failure="Unreachable", reason="nobody listens") if gone else right(bench, sample)
+
+    @pytest.mark.parametrize("jobs", [1, 4])
+    def test_the_rest_of_the_arm_is_left_and_others_go_on(self, tmp_path: Path, data: Path, jobs: int) -> None:
+        first, notes = Maker(self.say), []
+        plan_ = plan(self.ARMS, seeds=[0, 1])
+        report = run_study(plan_, tmp_path / "run", data=data, make=first, jobs=jobs, on_note=notes.append)
+        asked = [seed for arm, seed, _ in first.asked if arm == "gone"]
+        assert 10 <= len(asked) < 10 + jobs
+        assert set(asked) == {0}
+        assert report.arms["gone"]["failures"] == len(asked)
+        assert (report.arms["there"]["n"], report.missing) == (60, 60 - len(asked))
+        assert any("in a row (Unreachable: nobody listens); " in n and "--retry-failed" in n for n in notes)
+        assert "gone, seed 1: skipped, too (30 items)" in notes
+        assert read_run(tmp_path / "run").manifest["sessions"][-1]["state"] == "failed"
+        # the server is back: what failed and what was left is asked, nothing else
+        second = Maker()
+        report = go(plan_, tmp_path / "run", data, second, retry_failed=True)
+        assert len(second.asked) == report.answered == 60
+        assert {arm for arm, *_ in second.asked} == {"gone"}
+        assert (report.missing, report.arms["gone"]["right"], report.arms["gone"]["failures"]) == (0, 60, 0)
+
+    def test_an_answer_in_between_starts_the_count_anew(self, tmp_path: Path, data: Path) -> None:
+        said = iter(range(1000))
+
+        def ninth(bench: Bench, sample: Sample) -> Answer:
+            return right(bench, sample) if next(said) % 10 == 9 else Answer(failure="Refused", reason="no")
+
+        report = go(plan(), tmp_path / "run", data, Maker(ninth))
+        assert (report.arms["one"]["n"], report.arms["one"]["failures"], report.missing) == (30, 27, 0)
+
+    def test_what_is_the_models_own_fault_stops_nothing(self, tmp_path: Path, data: Path) -> None:
+        def malformed(bench: Bench, sample: Sample) -> Answer:
+            return Answer(failure="Malformed", reason="what?")
+
+        report = go(plan(), tmp_path / "run", data, Maker(malformed))
+        assert (report.arms["one"]["failures"], report.missing) == (30, 0)
+
+    def test_a_wrong_model_binds_nobody_once_all_is_asked_again(self, tmp_path: Path, data: Path) -> None:
+        refused = Maker(lambda *_: Answer(failure="Refused", reason="no such model"))
+        with Vlm(ScriptedBackend(lambda _: "x")) as vlm:
+            go(plan("z: {method: zero-shot, previous: false}"), tmp_path / "run", data, refused, vlm=vlm)
+            mended = plan("z: {method: zero-shot, guard: false}")
+            with pytest.raises(InputError, match="holds a run of another plan") as caught:
+                go(mended, tmp_path / "run", data, Maker(), vlm=vlm)
+            assert caught.value.hint == "no item of arm 'z' was answered: --retry-failed asks them all again"
+            report = go(mended, tmp_path / "run", data, Maker(), vlm=vlm, retry_failed=True)
+            assert (report.answered, report.arms["z"]["failures"]) == (30, 0)
+            # with one answer it binds, failed or not
+            with pytest.raises(InputError, match="holds a run of another plan") as caught:
+                go(plan("z: {method: zero-shot}"), tmp_path / "run", data, Maker(), vlm=vlm, retry_failed=True)
+            assert "another folder" in caught.value.hint
+
+    def test_failures_of_a_seed_that_is_not_asked_again_bind(self, tmp_path: Path, data: Path) -> None:
+        refused = Maker(lambda *_: Answer(failure="Malformed", reason="what?"))
+        go(plan(seeds=[0, 1]), tmp_path / "run", data, refused)
+        changed = plan("one: {method: random}", seeds=[0, 1])
+        with pytest.raises(InputError, match="holds a run of another plan"):
+            go(changed, tmp_path / "run", data, Maker(), retry_failed=True, seeds=[0])
+        assert go(changed, tmp_path / "run", data, Maker(), retry_failed=True).answered == 60
+
+
 class TestRefused:
     def test_a_changed_arm_is_refused_with_what_differs(self, tmp_path: Path, data: Path, snapshot: object) -> None:
         go(plan(), tmp_path / "run", data, Maker())

@@ -16,9 +16,15 @@ from sagehand.study.run.record import Record, record_of
 from sagehand.study.run.store import RunFiles
 from sagehand.study.run.units import Unit
 
-__all__ = ["answer_all", "answer_one"]
+__all__ = ["NoAnswers", "answer_all", "answer_one"]
 
 _LOOK = 0.1  # [s] between two looks at whether Ctrl-C was pressed
+_IN_A_ROW = 10  # so many items without an answer are not the items' fault
+_NOT_THE_ITEMS = ("Unreachable", "Refused")
+
+
+class NoAnswers(JudgeError):
+    """A model answered none of many items in a row, for a reason that is none of theirs: the others are not asked."""
 
 
 def answer_all(
@@ -42,11 +48,13 @@ def answer_all(
 
     Raises:
         KeyboardInterrupt: Ctrl-C was pressed; what was under way was answered and written first. A second one does not wait.
+        NoAnswers: The server was not there, or refused, ten times in a row; what was asked has its record.
         Exception: What the method raised that is no error of the sample, with a note of the item; likewise.
     """
     base = {sample.key: sample for sample in unit.train}
     waiting = deque(items)
     running: set[Future[Record]] = set()
+    unanswered: list[Record] = []
 
     def ask(subset: str, sample: Sample) -> Record:
         record = answer_one(unit, method, subset, sample, base)
@@ -58,13 +66,14 @@ def answer_all(
             running.discard(future)
             if not future.cancelled():
                 record = future.result()
+                unanswered[:] = [*unanswered, record] if record.failure in _NOT_THE_ITEMS else []
                 if on_record:
                     on_record(record)
 
     pool = ThreadPoolExecutor(jobs, "study")
     with held_interrupt() as asked:
         try:
-            while (waiting or running) and not asked.is_set():
+            while (waiting or running) and not asked.is_set() and len(unanswered) < _IN_A_ROW:
                 while waiting and len(running) < jobs:
                     running.add(pool.submit(ask, *waiting.popleft()))
                 collect(wait(running, _LOOK, FIRST_COMPLETED).done)
@@ -76,6 +85,11 @@ def answer_all(
         pool.shutdown()
     if asked.is_set():
         raise KeyboardInterrupt
+    if waiting and len(unanswered) >= _IN_A_ROW:
+        last = unanswered[-1]
+        raise NoAnswers(
+            f"{unit.name}: no answer {len(unanswered)} times in a row ({last.failure}: {last.answer['reason']})"
+        )
 
 
 def answer_one(unit: Unit, method: Method, subset: str, sample: Sample, base: dict[str, Sample]) -> Record:
