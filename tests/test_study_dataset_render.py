@@ -24,7 +24,8 @@ from sagehand.study.cell.ewaste import ewaste_actions
 from sagehand.study.cell.render import CellRenderer
 from sagehand.study.dataset.folder import header_of
 from sagehand.study.dataset.journal import NAME, Entry, Journal
-from sagehand.study.dataset.render import RenderReport, _uninterrupted, render_study
+from sagehand.study.dataset.processes import _uninterrupted
+from sagehand.study.dataset.render import RenderReport, render_study
 from sagehand.study.dataset.sample import StudyData
 
 VIEWS: list[View] = demo_views()[10:16]

@@ -9,17 +9,13 @@ from __future__ import annotations
 
 import importlib
 import os
-import signal
-import threading
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import closing, suppress
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sagehand.errors import InputError
 from sagehand.study.cell.dataset import View
@@ -27,14 +23,10 @@ from sagehand.study.cell.ewaste import IMAGES, SEED, ewaste_actions, ewaste_view
 from sagehand.study.cell.render import CellRenderer
 from sagehand.study.dataset.folder import adopt, check_same, header_of, missing, sweep, whole, write_set
 from sagehand.study.dataset.journal import NAME, Entry, Journal
+from sagehand.study.dataset.processes import side_by_side
 from sagehand.study.dataset.shoot import Shot, shoot
 
-if TYPE_CHECKING:
-    from multiprocessing.context import SpawnContext
-
 __all__ = ["RenderReport", "render_study"]
-
-_WINDOW = 2  # views in work a process: none waits for work, and no more than these are made again after Ctrl-C
 
 
 @dataclass(frozen=True)
@@ -133,25 +125,13 @@ def render_study(
         gl = _gl_name()
         folder.mkdir(parents=True, exist_ok=True)
         with Journal(folder, header) as journal:
-            check_same(folder, journal.header, header)
-            sweep(folder)
-            adopt(folder, views, journal)
-            for place in missing(folder, journal):
-                journal.forget(place)
+            _take_up(folder, header, views, journal)
             kept = len(journal)
-            todo = [place for place in range(len(views)) if place not in journal]
-            shots = _in_turn(folder, views, todo, renderer) if jobs == 1 or len(todo) < 2 else None
-            if shots is None:
-                renderer.close()  # one context a process is enough
-                shots = _side_by_side(folder, views, todo, (width, height), min(jobs, len(todo)))
-            _tell(on_progress, kept, len(views))
-            with closing(shots):
-                for place, shot in shots:
-                    journal.add(place, Entry(shot.row, shot.sums))
-                    _tell(on_progress, len(journal), len(views))
+            _fill(folder, views, journal, renderer, jobs, on_progress)
+            made = len(journal) - kept
             written = write_set(folder, header, journal.entries(), library, gl)
             journal.close(remove=True)
-    return _report(folder, written, len(todo), kept, started)
+    return _report(folder, written, made, kept, started)
 
 
 def _check_folder(folder: Path, header: dict[str, Any], *, resume: bool) -> None:
@@ -167,91 +147,42 @@ def _check_folder(folder: Path, header: dict[str, Any], *, resume: bool) -> None
         check_same(folder, None, header)
 
 
+def _take_up(folder: Path, header: dict[str, Any], views: Sequence[View], journal: Journal) -> None:
+    """Leave in the journal what is on disk of this set, and on disk nothing half written."""
+    check_same(folder, journal.header, header)
+    sweep(folder)
+    adopt(folder, views, journal)
+    for place in missing(folder, journal):
+        journal.forget(place)
+
+
+def _fill(
+    folder: Path,
+    views: Sequence[View],
+    journal: Journal,
+    renderer: CellRenderer,
+    jobs: int,
+    on_progress: Callable[[int, int], None] | None,
+) -> None:
+    """Render the views that the journal does not have, each noted as soon as it is on disk."""
+    todo = [place for place in range(len(views)) if place not in journal]
+    if jobs == 1 or len(todo) < 2:
+        shots = _in_turn(folder, views, todo, renderer)
+    else:
+        renderer.close()  # one context a process is enough
+        shots = side_by_side(folder, views, todo, (renderer.width, renderer.height), min(jobs, len(todo)))
+    _tell(on_progress, len(journal), len(views))
+    with closing(shots):
+        for place, shot in shots:
+            journal.add(place, Entry(shot.row, shot.sums))
+            _tell(on_progress, len(journal), len(views))
+
+
 def _in_turn(
     folder: Path, views: Sequence[View], places: Iterable[int], renderer: CellRenderer
 ) -> Generator[tuple[int, Shot]]:
     for place in places:
         yield place, shoot(folder, views[place], renderer)
-
-
-def _side_by_side(
-    folder: Path, views: Sequence[View], places: Sequence[int], size: tuple[int, int], jobs: int
-) -> Generator[tuple[int, Shot]]:
-    """Shots as they are finished. After Ctrl-C, or an error, what is in work is finished but not handed out."""
-    import multiprocessing
-
-    context: SpawnContext = multiprocessing.get_context("spawn")
-    waiting = iter(places)
-    running: dict[Future[Shot], int] = {}
-    threads = max(1, len(os.sched_getaffinity(0)) // jobs)
-    pool = ProcessPoolExecutor(jobs, context, initializer=_begin, initargs=(size, threads))
-    try:
-        while True:
-            for place in islice(waiting, _WINDOW * jobs - len(running)):
-                with _uninterrupted():
-                    running[pool.submit(_shoot, folder, views[place])] = place
-            if not running:
-                break
-            finished, _ = wait(running, return_when=FIRST_COMPLETED)
-            for future in finished:
-                yield running[future], future.result()
-                del running[future]
-    except BrokenProcessPool as error:
-        raise InputError(
-            "a rendering process was ended from outside (memory ran out?)",
-            hint="run it again to go on, or with fewer jobs",
-        ) from error
-    finally:
-        pool.shutdown(cancel_futures=True)
-
-
-@contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """Hold Ctrl-C back: a process that is started meanwhile never gets it, for it is the parent's to handle.
-
-    The mask is for the new process, which inherits it. For this one it is not enough: the kernel may hand the signal to
-    another thread (a driver's), and Python would then interrupt the main one half-way through starting that process.
-    """
-    held: list[int] = []
-    handler = signal.getsignal(signal.SIGINT)
-    ours = threading.current_thread() is threading.main_thread() and callable(handler)
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    if ours:
-        signal.signal(signal.SIGINT, lambda number, _: held.append(number))
-    try:
-        yield
-    finally:
-        if ours:
-            signal.signal(signal.SIGINT, handler)
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        if held:
-            signal.raise_signal(signal.SIGINT)
-
-
-_RENDERER: list[CellRenderer] = []
-"""In a rendering process: its own renderer."""
-
-
-def _begin(size: tuple[int, int], threads: int) -> None:
-    """Set up a rendering process; without its parent there is nothing for it to do."""
-    import multiprocessing
-
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-
-        def follow() -> None:
-            parent.join()
-            os._exit(1)
-
-        threading.Thread(target=follow, daemon=True).start()
-    os.environ.setdefault(
-        "LP_NUM_THREADS", str(threads)
-    )  # the software driver would take all processors in each process
-    _RENDERER.append(CellRenderer(*size))
-
-
-def _shoot(folder: Path, view: View) -> Shot:
-    return shoot(folder, view, _RENDERER[0])
 
 
 def _gl_name() -> str | None:
