@@ -774,6 +774,16 @@ def test_the_command_reads_lines(tmp_path: Path, cv2: type[FakeCapture]) -> None
     assert "x done; step 2" in ran.stderr
 
 
+def test_the_command_says_how_to_go_on_after_ctrl_c(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stopped = Script(RUN, stop_at=4)
+    monkeypatch.setattr("sagehand.study.dataset.frames.FramesSource", lambda *_, **__: stopped)
+    ran = command("--out", tmp_path / "set", "--family", "f", "--device", "d", "--frames", tmp_path)
+    assert (ran.exit_code, ran.stdout, stopped.closed) == (130, "", True)
+    assert "Run the same command again to go on, or with --finish to end it" in ran.stderr
+    ended = json.loads(command("--out", tmp_path / "set", "--finish", "--json").stdout)
+    assert (ended["images"], ended["actions"], ended["complete"]) == (3, ["unscrew"], False)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -14,7 +14,7 @@ from sagehand.errors import InputError
 
 if TYPE_CHECKING:
     from sagehand.action.library import ActionLibrary
-    from sagehand.study.dataset.capture import RecordReport
+    from sagehand.study.dataset.capture import Choice, RecordReport
     from sagehand.study.dataset.events import Source
     from sagehand.study.dataset.session import Session
 
@@ -94,7 +94,7 @@ def record(
     Lines: an ACTION that was just done; 'at PLACE'; 'snap' (a camera takes a picture); 'end' (nothing remains to be
     done). Run the same command again to go on after a stop.
     """
-    from sagehand.study.dataset.capture import Choice, finish_recording, record_study
+    from sagehand.study.dataset.capture import Choice, finish_recording
 
     library = _library(out, actions)
     announce_warnings(library)
@@ -105,20 +105,7 @@ def record(
         choice = Choice(None if camera is not None else every, per_step, settle, lead)
         topics = {"image": image_topic, "depth": depth_topic, "info": info_topic, "action": action_topic}
         source = _source(camera, bag, frames, events, topics, every)
-        try:
-            report = record_study(
-                out,
-                source,
-                session,
-                library=library,
-                choice=choice,
-                complete=complete,
-                tell=announce if source.live else None,
-            )
-        except KeyboardInterrupt:
-            announce("stopped; what was taken is kept. Run the same command again to go on, or with --finish to end it")
-            finish(130)
-            return
+        report = _recorded(out, source, session, library, choice, complete)
     for line in report.flagged:
         announce(line)
     emit(report.to_dict(), as_json, lambda: _text(report))
@@ -175,6 +162,20 @@ def _source(
         raise InputError("--events is for a bag or frames", hint="what a camera sees is told in lines on stdin")
     which: int | str = int(camera) if camera is not None and camera.isascii() and camera.isdigit() else str(camera)
     return CameraSource(which, Lines(sys.stdin), interval=every, refuse=announce)
+
+
+def _recorded(
+    out: Path, source: Source, session: Session, library: ActionLibrary | None, choice: Choice, complete: bool
+) -> RecordReport:
+    """Record, and leave by Ctrl-C with a line that says how to go on."""
+    from sagehand.study.dataset.capture import record_study
+
+    tell = announce if source.live else None
+    try:
+        return record_study(out, source, session, library=library, choice=choice, complete=complete, tell=tell)
+    except KeyboardInterrupt:
+        announce("stopped; what was taken is kept. Run the same command again to go on, or with --finish to end it")
+        raise typer.Exit(130) from None
 
 
 def _text(report: RecordReport) -> str:
