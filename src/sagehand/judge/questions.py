@@ -10,12 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
-from sagehand.cases import Case
+from sagehand.judge.candidate import Candidate, Evidence, Finding, Query, Verdict
 from sagehand.judge.cost import FREE, Cost
-from sagehand.picture import Box, Picture
+from sagehand.judge.crop_questions import CropAnswer, CropMove, CropTool, CropTurn
+from sagehand.picture import Picture
 
 __all__ = [
     "BoolGrade",
@@ -23,6 +21,7 @@ __all__ = [
     "Comparison",
     "CropAnswer",
     "CropMove",
+    "CropTool",
     "CropTurn",
     "Evidence",
     "Expansion",
@@ -33,148 +32,8 @@ __all__ = [
     "PredictQuestion",
     "Prediction",
     "Query",
+    "Verdict",
 ]
-
-Verdict = Literal["agrees", "differs", "cannot tell"]
-CropTool = Literal["Crop", "SetGridSize", "Reset", "Finish", "SetBoundingBoxParameters"]
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One sentence of evidence.
-
-    Attributes:
-        topic: What was looked at: "picture", "depth", "place", "previous action", "shape", "components", …
-        verdict: Whether query and candidate agree in it; "cannot tell" where nothing measured it.
-        text: The finding in words.
-    """
-
-    topic: str
-    verdict: Verdict
-    text: str
-
-
-@dataclass(frozen=True, eq=False)
-class Query:
-    """What is in front of the robot, and what is known about it.
-
-    Attributes:
-        vector: (d,) unit embedding of the (cropped) picture.
-        picture: The picture itself, cropped as the case base is; None where only vectors are compared.
-        depth_vector: (576,) unit relief, or None without depth.
-        previous_action: The action that led here; "none" when nothing was done yet; None when not known.
-        place: Where the device sits, when known.
-        family: Its family, when known.
-    """
-
-    vector: NDArray[np.float32]
-    picture: Picture | None = None
-    depth_vector: NDArray[np.float32] | None = None
-    previous_action: str | None = None
-    place: str | None = None
-    family: str | None = None
-
-
-@dataclass(frozen=True)
-class Evidence:
-    """What was measured between a query and one case.
-
-    Attributes:
-        picture: Cosine of the two picture embeddings, in [-1, 1].
-        previous: 1 the same known previous action, -1 another one, 0 not known on either side.
-        place: The same for the place.
-        depth: Cosine of the two reliefs when both have depth, else None.
-    """
-
-    picture: float
-    previous: int
-    place: int
-    depth: float | None
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """A past case beside the query.
-
-    Attributes:
-        case: The case.
-        evidence: What was measured between the two.
-        score: The calibrated sum of the evidence; only differences mean something.
-        probability: Share of belief among all cases compared, in [0, 1].
-    """
-
-    case: Case
-    evidence: Evidence
-    score: float
-    probability: float
-
-
-@dataclass(frozen=True)
-class CropAnswer:
-    """Where the device is (paper A §2.2).
-
-    Attributes:
-        box: In pixels of the picture asked about, or None for "cannot tell".
-        findings: Why.
-        by: The judge's name.
-        cost: What the answer cost.
-    """
-
-    box: Box | None
-    findings: tuple[Finding, ...]
-    by: str
-    cost: Cost = field(default=FREE, compare=False)
-
-
-@dataclass(frozen=True, eq=False)
-class CropTurn:
-    """One turn of cropping: what is seen, and what may be done next (paper A, Algorithms 1 and 2).
-
-    Attributes:
-        full: The whole picture, without anything drawn on it, in its original pixels.
-        view: What is left of it after the moves so far, scaled down to be looked at; for "grid" with the numbered grid
-            drawn on it.
-        strategy: "grid" (Crop, SetGridSize, Reset, Finish) or "box" (SetBoundingBoxParameters, Finish).
-        rows: Rows of the grid drawn on the view; 0 for "box".
-        columns: Its columns; 0 for "box".
-        box: What the view shows, in pixels of ``full``.
-        turn: Number of this turn, from 1.
-        most: Number of the last turn; what is left after it is taken.
-        instruction: What shall be in the crop, in words.
-        notes: What became of the earlier moves and what this turn demands, in words, oldest first.
-    """
-
-    full: Picture
-    view: Picture
-    strategy: Literal["grid", "box"]
-    rows: int
-    columns: int
-    box: Box
-    turn: int
-    most: int
-    instruction: str
-    notes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class CropMove:
-    """The tool chosen in a :class:`CropTurn`.
-
-    Attributes:
-        tool: Its name.
-        arguments: Crop: ``top_left`` and ``bottom_right``, numbers of cells of the view, 1 to rows · columns, row by
-            row. SetGridSize: ``rows`` and ``columns``. SetBoundingBoxParameters: ``x``, ``y`` (top left corner),
-            ``width`` and ``height`` in fractions of ``full``, 0 to 1. Reset and Finish: none.
-        reason: Why, in words.
-        by: The judge's name.
-        cost: What the answer cost.
-    """
-
-    tool: CropTool
-    arguments: Mapping[str, float | int]
-    reason: str
-    by: str
-    cost: Cost = field(default=FREE, compare=False)
 
 
 @dataclass(frozen=True)
