@@ -11,15 +11,15 @@ What is certified holds for pictures drawn as these were.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sagehand.action.decision import Known
-from sagehand.cases import CaseBase, DepthUnit, Index, crop_and_embed, parse_row, read_table
+from sagehand.action.certify_items import CertifyItem, certify_items
+from sagehand.action.certify_units import units
+from sagehand.cases import CaseBase, DepthUnit, Index, crop_and_embed
 from sagehand.embed import Embedder, get_embedder
 from sagehand.errors import InputError, PictureError
 from sagehand.judge.calibration import OUTSIDE, Calibration
@@ -29,44 +29,12 @@ from sagehand.judge.model import most_believed
 from sagehand.judge.perceptual import PerceptualJudge
 from sagehand.judge.questions import Judge, Query
 from sagehand.judge.risk import Answer
-from sagehand.picture import DEFAULT_LIMITS, Box, Limits, Picture, load
+from sagehand.picture import DEFAULT_LIMITS, Limits, load
 from sagehand.recall.build import calibrate
-from sagehand.recall.crop import cropper
+from sagehand.recall.crop import Cropper, cropper
 from sagehand.recall.rank import rank
 
 __all__ = ["CertifyItem", "certify_items", "certify_on"]
-
-
-@dataclass(frozen=True)
-class CertifyItem:
-    """A labelled picture that certifies.
-
-    Attributes:
-        picture: The picture's file.
-        depth: Its depth image, or None.
-        known: What is known beside it when it is decided on.
-        next_action: The true next action.
-        unit: What is one thing for the statistics: a picture with its near-duplicates, or, where the robot meets new devices
-            (a calibration that leaves devices out), a device. One answer a unit counts.
-        key: Its own name.
-        group: Its group of near-duplicates, if it has one; a group of which a case is in the base certifies nothing.
-        family: Its true family, where a calibration that leaves devices out must see that the device is a new one.
-        device: Its true device, for the same.
-        box: The crop, for a base of crop ``truth`` (pixels of the original).
-        polygon: The outline, for the same.
-    """
-
-    picture: Path
-    depth: Path | None
-    known: Known
-    next_action: str
-    unit: str
-    key: str
-    group: str | None = None
-    family: str | None = None
-    device: str | None = None
-    box: Box | None = None
-    polygon: tuple[tuple[float, float], ...] | None = None
 
 
 def certify_on(
@@ -106,37 +74,27 @@ def certify_on(
         EmbedderMismatch: The embedder is not the base's.
         ReadOnlyCaseBase: The base cannot be written.
     """
-    twice = [key for key, count in Counter(i.key for i in items).items() if count > 1]
-    if twice:
-        raise InputError(
-            f"{len(twice)} keys stand twice, the first is {twice[0]!r}", hint="give each picture one of its own"
-        )
+    _keys_differ(items)
     embedder = embedder or get_embedder(base.embedder.name)
     base.require(embedder.identity)
     learnt = _calibration(base)
-    index = base.index()
     cut = cropper(base.crop, judge or PerceptualJudge())
+    examine = _Examiner(base.index(), embedder, cut, learnt, depth_unit, limits or DEFAULT_LIMITS)
     answers: list[Answer] = []
     vectors: list[NDArray[np.float32]] = []
     told: list[str] = []
     refused = 0
     for done, item in enumerate(items, 1):
         try:
-            seen = _seen(item, depth_unit, limits or DEFAULT_LIMITS)
-            why = _known_by_name(index, item, learnt.leave_out, seen.pixel_id)
-            if why is None:
-                made = crop_and_embed(seen, {"box": item.box, "polygon": item.polygon}, cut, embedder)
-                why = _near(index, made.vector)
-            if why is None:
-                previous = None if item.known.previous_failed else item.known.last
-                query = Query(made.vector, None, made.depth_vector, previous, item.known.place, item.known.family)
-                answers.append(_answer(index, query, learnt, item))
-                vectors.append(made.vector)
-            else:
+            found = examine(item)
+            if isinstance(found, str):
                 refused += 1
-                told.append(why)
+                told.append(found)
                 if on_refused:
-                    on_refused(item, why)
+                    on_refused(item, found)
+            else:
+                answers.append(found.answer)
+                vectors.append(found.vector)
         except PictureError as error:
             told.append(str(error))
             if on_failed:
@@ -148,53 +106,18 @@ def certify_on(
         raise InputError(
             what, hint="give labelled pictures that are not in the case base, nor near-duplicates of its cases"
         )
-    merged = [replace(a, unit=unit) for a, unit in zip(answers, _units(answers, vectors), strict=True)]
+    merged = [replace(a, unit=unit) for a, unit in zip(answers, units(answers, vectors), strict=True)]
     certified = replace(learnt, answers=tuple(merged), answers_from=OUTSIDE, refused=refused)
     base.set_calibration(certified.to_dict())
     return certified
 
 
-def certify_items(folder: str | Path, leave_out: LeaveOut = "case") -> tuple[list[CertifyItem], list[tuple[str, str]]]:
-    """The labelled pictures of a folder, known with their previous action and place, as ``evaluate`` knows them.
-
-    Args:
-        folder: Pictures with ``metadata.jsonl`` or ``metadata.csv``.
-        leave_out: What is one unit: "case" takes a picture or its group, "device" a device.
-
-    Returns:
-        The items, and (file name, reason) of each row that cannot be used or has no next action.
-
-    Raises:
-        InputError: The folder cannot be used.
-    """
-    table = read_table(folder)
-    items, left = [], [(p.file_name or f"line {p.line}", p.reason) for p in table.problems]
-    for row in table.rows:
-        try:
-            label = parse_row(row.values)
-        except InputError as error:
-            left.append((row.file_name, error.message))
-            continue
-        if label["next_action"] is None:
-            left.append((row.file_name, "its row has no next_action"))
-            continue
-        depth = row.values.get("depth_file_name")
-        device = f"{label['family']}/{label['device']}"
-        items.append(
-            CertifyItem(
-                picture=Path(folder, row.file_name),
-                depth=None if depth is None else Path(folder, depth),
-                known=Known(previous=label["previous_action"], place=label["place"]),
-                next_action=label["next_action"],
-                unit=device if leave_out == "device" else label["group"] or row.file_name,
-                key=row.file_name,
-                group=label["group"],
-                family=label["family"],
-                device=label["device"],
-                polygon=label["polygon"],
-            )
+def _keys_differ(items: Sequence[CertifyItem]) -> None:
+    twice = [key for key, count in Counter(i.key for i in items).items() if count > 1]
+    if twice:
+        raise InputError(
+            f"{len(twice)} keys stand twice, the first is {twice[0]!r}", hint="give each picture one of its own"
         )
-    return items, left
 
 
 def _calibration(base: CaseBase) -> Calibration:
@@ -203,8 +126,34 @@ def _calibration(base: CaseBase) -> Calibration:
     return calibrate(base) if learnt.stale(base.revision) else learnt
 
 
-def _seen(item: CertifyItem, depth_unit: DepthUnit, limits: Limits) -> Picture:
-    return load(item.picture, depth=item.depth, depth_unit=None if item.depth is None else depth_unit, limits=limits)
+@dataclass(frozen=True, eq=False)
+class _Examined:
+    answer: Answer
+    vector: NDArray[np.float32]
+
+
+@dataclass(frozen=True, eq=False)
+class _Examiner:
+    """Decides on one picture as ``predict`` would, unless the base knows it; then tells why."""
+
+    index: Index
+    embedder: Embedder
+    cut: Cropper | None
+    learnt: Calibration
+    depth_unit: DepthUnit
+    limits: Limits
+
+    def __call__(self, item: CertifyItem) -> _Examined | str:
+        unit = None if item.depth is None else self.depth_unit
+        seen = load(item.picture, depth=item.depth, depth_unit=unit, limits=self.limits)
+        if why := _known_by_name(self.index, item, self.learnt.leave_out, seen.pixel_id):
+            return why
+        made = crop_and_embed(seen, {"box": item.box, "polygon": item.polygon}, self.cut, self.embedder)
+        if why := _near(self.index, made.vector):
+            return why
+        previous = None if item.known.previous_failed else item.known.last
+        query = Query(made.vector, None, made.depth_vector, previous, item.known.place, item.known.family)
+        return _Examined(_answer(self.index, query, self.learnt, item), made.vector)
 
 
 def _answer(index: Index, query: Query, learnt: Calibration, item: CertifyItem) -> Answer:
@@ -239,27 +188,3 @@ def _near(index: Index, vector: NDArray[np.float32]) -> str | None:
         return None
     case = index.cases[int(row)]
     return f"a near-duplicate is in the case base: {case.file_name or case.id} (cosine {cosine:.3f})"
-
-
-def _units(answers: Sequence[Answer], vectors: Sequence[NDArray[np.float32]]) -> list[str]:
-    """The unit of each answer: near-duplicates, and what shares a unit with them, are one, named by the smallest name."""
-    owner = {a.unit: a.unit for a in answers}
-
-    def root(name: str) -> str:
-        while owner[name] != name:
-            owner[name] = owner[owner[name]]
-            name = owner[name]
-        return name
-
-    for one, other in _near_pairs(np.stack(vectors)):
-        first, second = sorted((root(answers[one].unit), root(answers[other].unit)))
-        owner[second] = first
-    return [root(a.unit) for a in answers]
-
-
-def _near_pairs(vectors: NDArray[np.float32], block: int = 256) -> Iterator[tuple[int, int]]:
-    for start in range(0, len(vectors), block):
-        near, other = np.nonzero(vectors[start : start + block] @ vectors.T >= NEAR_DUPLICATE)
-        for one, two in zip((start + near).tolist(), other.tolist(), strict=True):
-            if one < two:
-                yield one, two
