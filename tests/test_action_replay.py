@@ -264,8 +264,8 @@ def test_the_relief_of_the_query_is_logged_and_counts(tmp_path: Path) -> None:
     )
     base.set_calibration(replace(learn(base.index()), weights=(0.0, 0.0, 0.0, 5.0), queries=2).to_dict())
     one = hand(base)
-    look = one._look
-    one._look = lambda view, known: replace(look(view, known), depth_vector=low)  # type: ignore[method-assign]
+    look = one._eye.look
+    one._eye.look = lambda view, known: replace(look(view, known), depth_vector=low)  # type: ignore[method-assign]
     made = one.predict(picture_of(vector), Known(facts=("closed", "one")))
     assert made.next_action == "a2"
     np.testing.assert_array_equal(base.decision_relief(1), low)

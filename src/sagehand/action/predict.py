@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +18,7 @@ from sagehand.action.guard import Verdicts
 from sagehand.action.library import ActionLibrary
 from sagehand.action.methods import METHODS, Asking, Pick, answer, reason_against
 from sagehand.action.possible import possible
+from sagehand.action.see import Eye, crop_as_cases
 from sagehand.cases import CaseBase, Index
 from sagehand.embed import Embedder, get_embedder
 from sagehand.errors import InputError, NeedsVlm, StoreError, UnknownName
@@ -27,9 +27,7 @@ from sagehand.judge.domain import Domain, in_domain
 from sagehand.judge.perceptual import PerceptualJudge
 from sagehand.judge.questions import Judge, Query
 from sagehand.judge.risk import Certificate, certify
-from sagehand.picture import Box, Picture, load, to_jpeg
-from sagehand.recall.crop import TURNS, cropper
-from sagehand.recall.crop_trace import CropResult
+from sagehand.picture import Box, Picture, load
 from sagehand.recall.params import SearchParams
 from sagehand.recall.rank import Ranking, rank
 
@@ -41,8 +39,6 @@ __all__ = ["DOMAIN_LEVEL", "METHODS", "REPEATS_LOOKED_AT", "Predictor"]
 DOMAIN_LEVEL = 0.05
 REPEATS_LOOKED_AT = REPEAT_LIMIT - 1
 """So many earlier answers for the same object are looked at."""
-
-_THUMBNAIL = 224
 
 
 class Predictor:
@@ -99,8 +95,7 @@ class Predictor:
         self.risk, self.domain_level, self.log = risk, domain_level, log
         self.ask_below, self.guard, self.search = ask_below, guard, search or SearchParams()
         self._model = ModelSeat(base, library, judge, vlm, prompts, seconds=seconds, calls=calls, tokens=tokens)
-        # what a decision needs of the picture beside its vector is made while the network runs
-        self._aside = ThreadPoolExecutor(1, thread_name_prefix="sagehand-aside")
+        self._eye = Eye(self.embedder)
         self._learnt: tuple[str | None, Calibration, Certificate | None] | None = None
 
     @classmethod
@@ -121,7 +116,7 @@ class Predictor:
         Args:
             base: Whether to close the case base, too; False where somebody else goes on with it.
         """
-        self._aside.shutdown(wait=True)
+        self._eye.close()
         if base:
             self.base.close()
 
@@ -173,9 +168,10 @@ class Predictor:
         with clock("load"):
             seen = picture if isinstance(picture, Picture) and not loading else load(picture, **loading)
         with clock("crop"):
-            cut = self._crop(seen, seat.judge or perceptual, perceptual, box, warnings)
+            crop = self._base_facts["crop"]
+            cut = crop_as_cases(seen, crop, seat.judge or perceptual, perceptual, box, warnings)
         with clock("embed"):
-            query, thumbnail = self._embed(seen, cut.picture if cut else seen, known)
+            query, thumbnail = self._eye.see(seen, cut.picture if cut else seen, known, thumbnail=self.log)
         ranking = None
         if method != "zero-shot":
             with clock("recall"):
@@ -233,12 +229,6 @@ class Predictor:
         if pick is not None and (method != "single" or not self._model.there):
             raise InputError("pick chooses the case that a model is shown by 'single'", hint="leave it out")
 
-    def _embed(self, seen: Picture, view: Picture, known: Known) -> tuple[Query, bytes | None]:
-        """What is recalled by, and a thumbnail for the log; the picture's identity is worked out meanwhile."""
-        aside = self._aside.submit(_identify, seen, self.log)
-        query = self._look(view, known)
-        return query, aside.result()
-
     def _follow(self) -> Index:
         """The cases as they are now; another process may have embedded them anew since the last decision."""
         index = self.base.index()
@@ -269,44 +259,6 @@ class Predictor:
         """The actions that may be answered."""
         return verdicts.valid if self.guard == "on" else (*verdicts.valid, *verdicts.ruled_out)
 
-    def _crop(
-        self, seen: Picture, judge: Judge, perceptual: PerceptualJudge, box: Box | None, warnings: list[str]
-    ) -> Any:
-        strategy = self._base_facts["crop"]
-        if box is not None and strategy in TURNS:
-            return seen.crop(box)
-        if strategy in TURNS and judge is perceptual:
-            warnings.append(f"the crop {strategy!r} is made for a VLM; the perceptual judge crops here")
-        if strategy == "relief" and seen.depth is None:
-            warnings.append(
-                "the crop 'relief' is by colour here, for there is no depth: cases with depth are cut by it"
-            )
-        # what stands out is no question to a model: the cases were cut by the perceptual judge, too
-        results: list[CropResult] = []
-        crop = cropper(strategy, judge if strategy in TURNS else perceptual, on_result=results.append)
-        if crop is None:
-            return None
-        cut = crop(seen, {"box": box})
-        if results[0].error is not None:
-            warnings.append(
-                f"the crop {strategy!r} failed ({results[0].reason}): compared with cases that are cut by it"
-            )
-        elif cut is None:
-            warnings.append(f"the crop {strategy!r} left the whole picture: {results[0].reason}")
-        if cut is None:
-            return None
-        return seen.crop(cut)
-
-    def _look(self, picture: Picture, known: Known) -> Query:
-        vector = self.embedder.embed([picture.pixels])[0]
-        relief = None
-        if picture.depth is not None:
-            from sagehand.embed import depth_vector
-
-            relief = depth_vector(picture.depth)
-        previous = None if known.previous_failed else known.last
-        return Query(vector, picture, relief, previous, known.place, known.family)
-
     def _domain(self, ranking: Ranking | None, calibration: Calibration) -> Domain | None:
         if ranking is None or ranking.nearest is None or self.domain_level == 0:
             return None
@@ -335,14 +287,6 @@ class Predictor:
                 except StoreError as error:
                     warnings = (*warnings, f"the decision was not logged: {error.message}")
         return replace(decision, decision=number, warnings=warnings, seconds=clock.total(), timings=dict(clock.parts))
-
-
-def _identify(seen: Picture, thumbnail: bool) -> bytes | None:
-    """Work out the picture's identity (it is cached) and, for the log, a small picture to know it again by."""
-    _ = seen.pixel_id
-    # every k-th pixel: a third of the time of a proper resize
-    step = -(-max(seen.width, seen.height) // _THUMBNAIL)
-    return to_jpeg(seen.pixels[::step, ::step]) if thumbnail else None
 
 
 def _valid(risk: float | None, domain_level: float, ask_below: float | None, guard: str) -> None:
