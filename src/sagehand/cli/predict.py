@@ -1,4 +1,4 @@
-"""``sagehand predict`` and ``sagehand evaluate``."""
+"""``sagehand predict``, and the place of ``sagehand evaluate`` after it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sagehand.cli import evaluate
 from sagehand.cli.ask import (
     AskBelow,
     Calls,
@@ -24,46 +25,29 @@ from sagehand.cli.common import (
     AsJson,
     CasesOption,
     announce,
-    announce_warnings,
     emit,
     finish,
-    library_at,
-    open_base,
-    progress,
     settings,
-    table,
 )
 from sagehand.cli.decision_text import decision_text
 from sagehand.cli.model import BaseUrl, Model, open_vlm
+from sagehand.cli.predictor import DomainLevel, Risk, open_predictor
 from sagehand.errors import InputError, PictureError
 
 if TYPE_CHECKING:
     from sagehand.action.decision import Decision, Known
     from sagehand.action.predict import Predictor
-    from sagehand.settings import Settings
-    from sagehand.vlm.ask import Vlm
+    from sagehand.picture import Box
 
 __all__ = ["decision_text", "register"]
 
-Risk = Annotated[
-    float | None,
-    typer.Option(
-        help="Greatest share of wrong answers you accept, as 0.05; abstains where it cannot be certified. [setting: risk]"
-    ),
-]
-DomainLevel = Annotated[
-    float | None,
-    typer.Option(
-        help="Share of right pictures that the domain test may turn away; 0 switches it off. [setting: domain_level]"
-    ),
-]
 AllowOwn = Annotated[bool, typer.Option("--allow-own", help="The query's own picture may be recalled.")]
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
     app.command()(predict)
-    app.command()(evaluate)
+    evaluate.register(app)
 
 
 def predict(
@@ -143,7 +127,7 @@ def predict(
         raise InputError("no model was named", hint="add --model NAME; `sagehand vlm probe` lists what a server has")
     known = Known(
         previous=previous,
-        history=tuple(a.strip() for a in history.split(",") if a.strip()) if history is not None else None,
+        history=_names(history),
         facts=tuple(fact or ()),
         previous_failed=previous_failed,
         family=family,
@@ -160,7 +144,7 @@ def predict(
         "guard": guard,
         "search": search_params(search or (), faithful, set_.vlm_concurrency),
     }
-    with open_vlm(set_) as vlm, _predictor(set_, log=not no_log, vlm=vlm, **asking) as predictor:
+    with open_vlm(set_) as vlm, open_predictor(set_, log=not no_log, vlm=vlm, **asking) as predictor:
         if picture.is_dir():
             if depth is not None or box is not None:
                 raise InputError("--depth and --box are for one picture", hint=f"{picture} is a folder")
@@ -171,117 +155,22 @@ def predict(
                 f"--box is for a case base of crop truth; {set_.cases} was built with crop {predictor.base.crop}",
                 hint="leave it out",
             )
-        decision = predictor.predict(picture, known, **options)
-        doc = decision.to_dict()
-        emit(doc, as_json, lambda: decision_text(doc))
-        if report is not None:
-            from sagehand.action.page import write_page
-            from sagehand.picture import load
-
-            write_page(report, decision, predictor.base, load(picture, limits=limits))
-            announce(f"page: {report}")
+        _one(picture, predictor, known, options, report, as_json)
 
 
-def evaluate(
-    folder: Annotated[
-        Path, typer.Argument(metavar="FOLDER", help="Labelled pictures with a metadata.jsonl or metadata.csv.")
-    ],
-    cases: CasesOption = None,
-    actions: Actions = None,
-    method: Annotated[str, typer.Option(help="single, guided or zero-shot. The last two need a VLM.")] = "single",
-    base_url: BaseUrl = None,
-    model: Model = None,
-    ask_below: AskBelow = None,
-    seconds: Seconds = None,
-    prompts: PromptsFolder = None,
-    cost: Annotated[
-        bool, typer.Option("--estimate", help="Only say how many calls and tokens it would take; nothing is asked.")
-    ] = False,
-    risk: Risk = None,
-    domain_level: DomainLevel = None,
-    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Also write one JSON line for each picture.")] = None,
-    as_json: AsJson = False,
+def _one(
+    picture: Path, predictor: Predictor, known: Known, options: dict[str, Any], report: Path | None, as_json: bool
 ) -> None:
-    """Decide on every picture of a labelled folder as `predict` would, and score the decisions."""
-    from sagehand.cli.learn import figures_text, write_items
-    from sagehand.picture import Limits
-    from sagehand.study.evaluate import evaluate as run
+    """Decide on one picture, and tell it."""
+    decision = predictor.predict(picture, known, **options)
+    doc = decision.to_dict()
+    emit(doc, as_json, lambda: decision_text(doc))
+    if report is not None:
+        from sagehand.action.page import write_page
+        from sagehand.picture import load
 
-    set_ = settings(
-        cases=cases,
-        actions=actions,
-        risk=risk,
-        domain_level=domain_level,
-        base_url=base_url,
-        vlm_model=model,
-        ask_below=ask_below,
-        decision_seconds=seconds,
-        prompts=prompts,
-    )
-    with (
-        open_vlm(set_) as vlm,
-        _predictor(set_, log=False, vlm=vlm) as predictor,
-        progress("evaluating") as say,
-    ):
-        announce_warnings(predictor.library)
-        if cost:
-            _tell_cost(folder, predictor, method, vlm, as_json)
-            return
-        limits = Limits(max_pixels=set_.max_pixels)
-        report = run(folder, predictor, method=method, depth_unit=set_.depth_unit, limits=limits, on_progress=say)
-    figures = report.figures
-    for name, reason in report.failed:
-        announce(f"{name}: {reason}")
-    if figures["overlap"]:
-        known = f"{figures['overlap']} of {figures['n']} pictures are in the case base, or almost, or their group is"
-        announce(f"{known}: they do not show how new pictures fare; for those use `sagehand cases check {set_.cases}`")
-    emit(figures, as_json, lambda: figures_text(figures))
-    if out is not None:
-        write_items(out, report.items)
-    finish(1 if report.failed else 0)
-
-
-def _tell_cost(folder: Path, predictor: Predictor, method: str, vlm: Vlm | None, as_json: bool) -> None:
-    from dataclasses import asdict
-
-    from sagehand.action.estimate import estimate
-    from sagehand.cases import read_table
-
-    if vlm is None:
-        raise InputError("no model was named, so nothing would be paid", hint="add --base-url and --model")
-    count = len(read_table(folder).rows)
-    found = estimate(method, count, predictor.base.tree(), predictor.search, vlm.profile)
-    rows = [
-        ["at least", found.least.calls, found.least.prompt, found.least.completion],
-        ["at most", found.most.calls, found.most.prompt, found.most.completion],
-    ]
-    doc = {"pictures": count, "method": method, "least": asdict(found.least), "most": asdict(found.most)}
-    emit(doc, as_json, lambda: table(rows, [f"{count} pictures", "calls", "prompt tokens", "reply tokens"]))
-
-
-def _predictor(set_: Settings, *, log: bool, vlm: Vlm | None = None, **asking: Any) -> Predictor:
-    from sagehand.action.predict import Predictor
-    from sagehand.embed import get_embedder
-
-    library = library_at(set_.actions)
-    base = open_base(set_.cases)
-    try:
-        return Predictor(
-            base,
-            library,
-            embedder=get_embedder(base.embedder.name, threads=set_.threads),
-            risk=set_.risk,
-            domain_level=set_.domain_level,
-            log=log and set_.log_decisions,
-            vlm=vlm,
-            prompts=set_.prompts,
-            seconds=set_.decision_seconds,
-            ask_below=set_.ask_below if vlm is not None else None,
-            **asking,
-        )
-    except BaseException:
-        base.close()
-        raise
+        write_page(report, decision, predictor.base, load(picture, limits=options["limits"]))
+        announce(f"page: {report}")
 
 
 def _folder(
@@ -318,7 +207,11 @@ def _folder(
     return 2 if len(failed) == len(names) else 1 if failed else 0
 
 
-def _box(text: str | None) -> Any:
+def _names(text: str | None) -> tuple[str, ...] | None:
+    return None if text is None else tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def _box(text: str | None) -> Box | None:
     if text is None:
         return None
     from sagehand.picture import Box
