@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from sagehand.cases.case import DepthUnit
 from sagehand.cases.intake import Cropper, LabelCheck, Outcome, Reader, Writer
-from sagehand.cases.table import Format, RowProblem, TableRow, read_table
+from sagehand.cases.table import Format, RowProblem, Table, TableRow, read_table
 from sagehand.errors import CropMismatch, InputError, StoreError
 from sagehand.interrupt import held_interrupt
 
@@ -124,24 +124,19 @@ def import_folder(
     if workers < 1 or batch < 1:
         raise InputError(f"workers is {workers} and batch {batch}; both must be at least 1")
     table = read_table(folder, format)
-    base.require(embedder.identity, "none" if cropper is None else None)
-    if cropper is not None and base.crop == "none":
-        raise CropMismatch("the case base was built without cropping", hint="create one for the crop, or leave it out")
+    _require_alike(base, embedder, cropper)
     started = time.perf_counter()
     files = image_files(folder)
     reader = Reader(Path(folder), base, embedder, cropper, check, depth_unit, files, limits or DEFAULT_LIMITS)
     writer = Writer(base, batch, len(table.rows), on_progress)
     interrupted = _run(table.rows, reader, writer, workers)
-    named = {row.values.get(column) for row in table.rows for column in ("file_name", "depth_file_name")}
-    named |= {problem.file_name for problem in table.problems}
-    in_rows = {str(PurePosixPath(name)) for name in named if name}
     report = ImportReport(
         folder=str(folder),
         added=writer.added,
         unchanged=writer.unchanged,
         conflicts=tuple(writer.conflicts),
         failed=tuple(sorted((*table.problems, *writer.failed), key=lambda problem: problem.line)),
-        skipped=tuple(name for name in files if name not in in_rows),
+        skipped=_without_row(files, table),
         seconds=time.perf_counter() - started,
         interrupted=interrupted,
         format=table.format,
@@ -149,6 +144,21 @@ def import_folder(
     if interrupted:
         raise ImportInterrupted(report)
     return report
+
+
+def _require_alike(base: CaseBase, embedder: Embedder, cropper: Cropper | None) -> None:
+    """Refuse a base whose cases were embedded or cropped otherwise."""
+    base.require(embedder.identity, "none" if cropper is None else None)
+    if cropper is not None and base.crop == "none":
+        raise CropMismatch("the case base was built without cropping", hint="create one for the crop, or leave it out")
+
+
+def _without_row(files: Sequence[str], table: Table) -> tuple[str, ...]:
+    """The images that no row names, not even one that cannot be used."""
+    named = {row.values.get(column) for row in table.rows for column in ("file_name", "depth_file_name")}
+    named |= {problem.file_name for problem in table.problems}
+    in_rows = {str(PurePosixPath(name)) for name in named if name}
+    return tuple(name for name in files if name not in in_rows)
 
 
 def _run(rows: Sequence[TableRow], reader: Reader, writer: Writer, workers: int) -> bool:
