@@ -11,6 +11,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from sagehand.version import __version__
+
 if TYPE_CHECKING:
     from sagehand.action.decision import Decision, Known
     from sagehand.action.library import ActionLibrary
@@ -27,8 +29,6 @@ if TYPE_CHECKING:
     from sagehand.vlm.ask import Vlm
     from sagehand.vlm.local import LocalBackend
     from sagehand.vlm.server import OpenAiBackend
-
-__version__ = "0.1.0"
 
 _HOME = {
     "crop_picture": "sagehand.recall.crop",

@@ -21,6 +21,7 @@ from sagehand.judge.questions import Prediction
 from sagehand.judge.risk import Certificate
 from sagehand.picture import Box, Picture
 from sagehand.recall.search import SearchResult
+from sagehand.version import __version__
 
 __all__ = ["Grounds", "compose", "query_doc"]
 
@@ -70,8 +71,6 @@ def compose(asking: Asking, answered: Answered, prediction: Prediction, why: str
         why: Why the operator is asked instead; None where the answer is given.
         grounds: What else it rests on.
     """
-    from sagehand import __version__
-
     known, library, ranking = grounds.known, grounds.library, asking.ranking
     action = prediction.next_action if why is None else None
     spec = library.actions.get(action) if library and action else None
