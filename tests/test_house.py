@@ -15,7 +15,7 @@ import sagehand
 SRC = Path(sagehand.__file__).parent
 # from the ground up; a room imports only from floors under its own (ARCHITECTURE.md draws the same)
 FLOORS = [
-    {"errors"},
+    {"errors", "version"},
     {"files", "gl", "interrupt", "settings", "stats"},
     {"picture"},
     {"embed", "pages", "demo", "vlm", "world"},

@@ -50,7 +50,7 @@ setup.register(app)
 
 def _version(wanted: bool) -> None:
     if wanted:
-        from sagehand import __version__
+        from sagehand.version import __version__
 
         typer.echo(__version__)
         raise typer.Exit

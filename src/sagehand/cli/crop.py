@@ -160,7 +160,7 @@ def _write_picture(path: Path, picture: Picture) -> None:
 def _write_page(path: Path, result: CropResult, doc: Mapping[str, Any]) -> None:
     from datetime import UTC, datetime
 
-    from sagehand import __version__
+    from sagehand.version import __version__
     from sagehand.files import write_whole
     from sagehand.pages import crop_page
     from sagehand.picture import to_jpeg

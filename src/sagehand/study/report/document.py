@@ -53,7 +53,7 @@ def document(study: Study, parts: Sections, pictures: Iterable[str]) -> dict[str
         parts: Its sections.
         pictures: Names of the charts and pictures there are.
     """
-    from sagehand import __version__
+    from sagehand.version import __version__
 
     there = frozenset(pictures)
     asked = [r for a in study.asked for r in study.of(a)]

@@ -303,7 +303,7 @@ def _digest(facts: Mapping[str, Any]) -> str:
 
 
 def _versions() -> dict[str, str]:
-    from sagehand import __version__
+    from sagehand.version import __version__
 
     found = {"sagehand": __version__, "python": platform.python_version()}
     for package in _PACKAGES:
