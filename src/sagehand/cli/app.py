@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 import typer.core
 
-from sagehand.cli import cases, crop, decisions, embedders, predict, setup, study, vlm, world
+from sagehand.cli import cases, crop, decisions, embedders, evaluate, predict, setup, study, vlm, world
 from sagehand.cli.common import announce
 from sagehand.errors import SagehandError
 
@@ -44,6 +44,7 @@ app.add_typer(embedders.app, name="embedders")
 app.add_typer(study.app, name="study")
 app.add_typer(world.app, name="world")
 predict.register(app)
+evaluate.register(app)
 crop.register(app)
 setup.register(app)
 

@@ -160,10 +160,10 @@ def _write_picture(path: Path, picture: Picture) -> None:
 def _write_page(path: Path, result: CropResult, doc: Mapping[str, Any]) -> None:
     from datetime import UTC, datetime
 
-    from sagehand.version import __version__
     from sagehand.files import write_whole
     from sagehand.pages import crop_page
     from sagehand.picture import to_jpeg
+    from sagehand.version import __version__
 
     images = {
         "full": to_jpeg(result.original.pixels, long_side=_LARGE),

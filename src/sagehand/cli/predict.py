@@ -1,4 +1,4 @@
-"""``sagehand predict``, and the place of ``sagehand evaluate`` after it."""
+"""``sagehand predict``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sagehand.cli import evaluate
 from sagehand.cli.ask import (
     AskBelow,
     Calls,
@@ -47,7 +46,6 @@ AllowOwn = Annotated[bool, typer.Option("--allow-own", help="The query's own pic
 def register(app: typer.Typer) -> None:
     """Add the commands."""
     app.command()(predict)
-    evaluate.register(app)
 
 
 def predict(
