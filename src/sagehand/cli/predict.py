@@ -44,7 +44,7 @@ AllowOwn = Annotated[bool, typer.Option("--allow-own", help="The query's own pic
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands."""
+    """Add the command."""
     app.command()(predict)
 
 
