@@ -16,7 +16,7 @@ SRC = Path(sagehand.__file__).parent
 # from the ground up; a room imports only from floors under its own (ARCHITECTURE.md draws the same)
 FLOORS = [
     {"errors", "version"},
-    {"files", "gl", "interrupt", "settings", "stats"},
+    {"files", "gl", "interrupt", "lines", "settings", "stats"},
     {"picture"},
     {"embed", "pages", "demo", "vlm", "world"},
     {"cases"},

@@ -156,6 +156,38 @@ def test_damage_in_the_middle_is_named(tmp_path: Path) -> None:
         read_entries(out / RECORDS)
 
 
+def test_a_whole_line_that_lacks_only_its_end_is_kept(tmp_path: Path) -> None:
+    out = tmp_path / "s"
+    study(out, grasps=2)
+    text = (out / RECORDS).read_bytes()
+    (out / RECORDS).write_bytes(text[:-1])
+    assert len(read_entries(out / RECORDS)[0]) == 4
+    assert study(out, grasps=2).made == 0
+    assert (out / RECORDS).read_bytes() == text
+
+
+def test_a_full_disk_is_told_and_leaves_no_half_line(tmp_path: Path) -> None:
+    out = tmp_path / "s"
+    study(out, grasps=2)
+    text = (out / RECORDS).read_bytes()
+    script = (
+        "import json, resource, sys\n"
+        "from pathlib import Path\n"
+        "from sagehand.errors import InputError\n"
+        "from sagehand.world.agree.store import HEADER, RECORDS, Records\n"
+        f"out = Path({str(out)!r})\n"
+        "with Records(out, json.loads((out / HEADER).read_text())) as records:\n"
+        f"    resource.setrlimit(resource.RLIMIT_FSIZE, ({len(text) + 10}, resource.RLIM_INFINITY))\n"
+        "    try:\n"
+        "        records.append(list(records.entries.values()))\n"
+        "    except InputError as error:\n"
+        "        print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.startswith(f"{out / RECORDS}: the disk is full")
+    assert (out / RECORDS).read_bytes() == text
+
+
 def test_two_writers_do_not_meet(tmp_path: Path) -> None:
     from sagehand.world.agree.store import Records
 

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any
 
 from sagehand.errors import InputError
-from sagehand.study.dataset.lines import LineFile
+from sagehand.lines import LineFile
 
 __all__ = ["NAME", "Entry", "Journal"]
 

@@ -20,9 +20,9 @@ from sagehand.action.library import END, ActionLibrary
 from sagehand.cases import ROW_FIELDS, parse_row
 from sagehand.errors import InputError
 from sagehand.files import write_whole
+from sagehand.lines import LineFile
 from sagehand.study.dataset.events import Done, Shot
 from sagehand.study.dataset.labels import Steps, labels_after, labels_now
-from sagehand.study.dataset.lines import LineFile
 from sagehand.study.dataset.session import Session, check_session, differs, read_session, write_library
 
 __all__ = ["JOURNAL", "Recording"]

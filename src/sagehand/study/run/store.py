@@ -6,19 +6,17 @@ on with, and said; everything else is taken as it stands. Of two records of one 
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import threading
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from io import FileIO
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any, Self
+from typing import Any, Self
 
 from sagehand.errors import InputError
+from sagehand.lines import FolderLock, LineFile, read_records
 from sagehand.study.run.plan import Plan
 from sagehand.study.run.record import Record
 
@@ -149,40 +147,33 @@ class RunFiles:
         self.notes: list[str] = []
         self.appended = 0
         self._writing = threading.Lock()
-        self._synced = time.monotonic()
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            self._lock = _locked(folder)
-        except OSError as error:
-            raise InputError(
-                f"{folder}: cannot be written: {error.strerror or error}", hint="name another place with --out"
-            ) from error
+        self._lock = FolderLock(folder, "this run", flag="--out")
         try:
             path = folder / RECORDS
             found, whole = _read_records(path)
             self.latest: dict[Key, Record] = {record.key: record for record in found}
-            self._file = self._opened(path, whole)
+            self._file = LineFile(path, whole=whole, sync_seconds=_SYNC_SECONDS)
         except BaseException:
             self._lock.close()
             raise
+        if torn := self._file.torn:
+            self.notes.append(f"{path}: the last line was torn ({torn} bytes) and is cut off; its item is asked again")
 
     def append(self, record: Record) -> None:
         """Write a record; when the call returns, it survives a kill."""
         line = json.dumps(record.to_dict(), ensure_ascii=False, allow_nan=False, default=_plain) + "\n"
         with self._writing:
-            self._write(line.encode("utf-8", "surrogatepass"))  # as a file's name may hold, and json reads
+            self._file.append(line.encode("utf-8", "surrogatepass"))  # as a file's name may hold, and json reads
             self.latest[record.key] = record
             self.appended += 1
-            if time.monotonic() - self._synced > _SYNC_SECONDS:
-                self._sync()
 
     def close(self) -> None:
         """Put everything on the disk and let go of the folder."""
-        with self._writing:
-            if not self._file.closed:
-                self._sync()
+        try:
+            with self._writing:
                 self._file.close()
-        self._lock.close()
+        finally:
+            self._lock.close()
 
     def __enter__(self) -> Self:
         return self
@@ -192,94 +183,22 @@ class RunFiles:
     ) -> None:
         self.close()
 
-    def _write(self, line: bytes) -> None:
-        size = os.fstat(self._file.fileno()).st_size
-        try:
-            if self._file.write(line) != len(line):
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.folder / RECORDS))
-        except OSError:
-            self._file.truncate(size)  # a torn line in the middle could not be told from damage
-            raise
-
-    def _sync(self) -> None:
-        os.fsync(self._file.fileno())
-        self._synced = time.monotonic()
-
-    def _opened(self, path: Path, whole: int) -> FileIO:
-        """The records, open at their end; what is torn there is cut off, a missing line end is set."""
-        file = path.open("ab", buffering=0)
-        try:
-            size = path.stat().st_size
-            if size > whole:
-                file.truncate(whole)
-                self.notes.append(
-                    f"{path}: the last line was torn ({size - whole} bytes) and is cut off; its item is asked again"
-                )
-            if whole and not _ends_line(path, whole):
-                file.write(b"\n")
-        except BaseException:
-            file.close()
-            raise
-        return file
-
 
 def _read_records(path: Path) -> tuple[list[Record], int]:
     """The newest record of every item in the order of the file, and how many bytes of it are whole."""
     found: dict[Key, Record] = {}
     whole = 0
-    try:
-        with path.open("rb") as file:
-            for number, line in enumerate(file, 1):
-                try:
-                    doc = json.loads(line)
-                    record = Record.from_dict(doc)
-                    _ = hash(record.key)
-                except (ValueError, TypeError, AttributeError) as error:
-                    if not line.endswith(b"\n"):  # only the last one
-                        break
-                    raise InputError(
-                        f"{path}:{number}: is no record: {error}", hint="delete the line; its item is then asked again"
-                    ) from error
-                found.pop(record.key, None)
-                found[record.key] = record
-                whole += len(line)
-    except FileNotFoundError:
-        return [], 0
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror or error}", hint="check its permissions") from error
+    hint = "delete the line; its item is then asked again"
+    for record, whole in read_records(path, _record, hint=hint):  # noqa: B007 - the last one counts
+        found.pop(record.key, None)
+        found[record.key] = record
     return list(found.values()), whole
 
 
-def _ends_line(path: Path, whole: int) -> bool:
-    with path.open("rb") as file:
-        file.seek(whole - 1)
-        return file.read(1) == b"\n"
-
-
-def _locked(folder: Path) -> IO[str]:
-    """The lock of the folder: the system lets go of it when the process ends, however it ends."""
-    import fcntl  # what only reads runs needs none
-
-    file = (folder / ".lock").open("a+", encoding="utf-8")
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        file.seek(0)
-        owner = file.read().strip()
-        file.close()
-        who = f"process {owner}" if owner else "another process"
-        raise InputError(
-            f"{folder}: {who} is writing into this run",
-            hint="wait for it or stop it, or name another folder with --out",
-        ) from None
-    except BaseException:
-        file.close()
-        raise
-    file.seek(0)
-    file.truncate()
-    file.write(str(os.getpid()))
-    file.flush()
-    return file
+def _record(doc: Any) -> Record:
+    record = Record.from_dict(doc)
+    _ = hash(record.key)  # a key that is no key is damage, too
+    return record
 
 
 def _plain(value: Any) -> Any:

@@ -7,21 +7,24 @@ are the same. The header tells of those that the newest outcomes were made with.
 
 from __future__ import annotations
 
+import errno
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any, Self
+from typing import Any, Self
 
 from sagehand.errors import InputError
 from sagehand.files import write_whole
+from sagehand.lines import FolderLock, LineFile, read_records
 from sagehand.world.agree.outcome import Outcome
 
 __all__ = ["HEADER", "RECORDS", "Entry", "Records", "read_entries", "read_header"]
 
 HEADER, RECORDS = "agreement.json", "records.jsonl"
+
+_SYNC_SECONDS = 1.0  # a kill loses nothing (the line is with the system), a power cut this much
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,27 +79,14 @@ def read_entries(path: Path) -> tuple[list[Entry], int]:
     """
     found: dict[tuple[int, str], Entry] = {}
     whole = 0
-    try:
-        with path.open("rb") as file:
-            for number, line in enumerate(file, 1):
-                try:
-                    doc = json.loads(line)
-                    if not line.endswith(b"\n"):
-                        break
-                    entry = Entry(doc["sample"], Outcome.from_dict(doc["outcome"]), str(doc["code"]))
-                except (ValueError, TypeError, KeyError, AttributeError) as error:
-                    if not line.endswith(b"\n"):  # only the last one
-                        break
-                    raise InputError(
-                        f"{path}:{number}: is no record: {error!r}", hint="delete the line; it is then tried again"
-                    ) from error
-                found[entry.key] = entry
-                whole += len(line)
-    except FileNotFoundError:
-        return [], 0
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror or error}", hint="check its permissions") from error
+    hint = "delete the line; it is then tried again"
+    for entry, whole in read_records(path, _entry, hint=hint, said=repr):  # noqa: B007 - the last one counts
+        found[entry.key] = entry
     return sorted(found.values(), key=lambda e: e.key), whole
+
+
+def _entry(doc: Any) -> Entry:
+    return Entry(doc["sample"], Outcome.from_dict(doc["outcome"]), str(doc["code"]))
 
 
 class Records:
@@ -123,13 +113,7 @@ class Records:
             raise InputError(f"{folder}: is not empty, and no study was begun in it", hint="name a new folder")
         if begun and not resume:
             raise InputError(f"{folder}: holds a study already", hint="name a new folder, or go on with resume")
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            self._lock = _locked(folder)
-        except OSError as error:
-            raise InputError(
-                f"{folder}: cannot be written: {error.strerror or error}", hint="name another place"
-            ) from error
+        self._lock = FolderLock(folder, "it")
         try:
             there = read_header(folder)
             _same(folder, there, header)
@@ -138,8 +122,7 @@ class Records:
             path = folder / RECORDS
             found, whole = read_entries(path)
             self.entries = {entry.key: entry for entry in found}
-            self._file = path.open("ab", buffering=0)
-            self._file.truncate(whole)
+            self._file = LineFile(path, whole=whole, sync_seconds=_SYNC_SECONDS)
         except BaseException:
             self._lock.close()
             raise
@@ -147,19 +130,20 @@ class Records:
     def append(self, entries: Sequence[Entry]) -> None:
         """Write entries; when the call returns, they survive a kill of this process."""
         for entry in entries:
-            line = entry.to_line().encode("utf-8", "surrogatepass")
-            size = os.fstat(self._file.fileno()).st_size
-            if self._file.write(line) != len(line):
-                self._file.truncate(size)
-                raise InputError(f"{self._file.name}: the disk is full", hint="make room, and go on")
+            try:
+                self._file.append(entry.to_line().encode("utf-8", "surrogatepass"))
+            except OSError as error:
+                if error.errno != errno.ENOSPC:
+                    raise
+                raise InputError(f"{self._file.path}: the disk is full", hint="make room, and go on") from error
             self.entries[entry.key] = entry
 
     def close(self) -> None:
         """Put all on the disk and let go of the folder."""
-        if not self._file.closed:
-            os.fsync(self._file.fileno())
+        try:
             self._file.close()
-        self._lock.close()
+        finally:
+            self._lock.close()
 
     def __enter__(self) -> Self:
         return self
@@ -178,25 +162,3 @@ def _same(folder: Path, there: Mapping[str, Any], header: Mapping[str, Any]) -> 
             what = {"data": "other data files of objects and robots", "objects": "other objects"}
             said = what.get(name, f"{name} {there.get(name)}, not {header.get(name)}")
             raise InputError(f"{folder}: was begun with {said}", hint="name a new folder")
-
-
-def _locked(folder: Path) -> IO[str]:
-    """The lock of the folder: the system lets go of it when the process ends, however it ends."""
-    import fcntl
-
-    file = (folder / ".lock").open("a+", encoding="utf-8")
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        file.seek(0)
-        owner = file.read().strip()
-        file.close()
-        who = f"process {owner}" if owner else "another process"
-        raise InputError(
-            f"{folder}: {who} is writing into it", hint="wait for it or stop it, or name another folder"
-        ) from None
-    file.seek(0)
-    file.truncate()
-    file.write(str(os.getpid()))
-    file.flush()
-    return file
