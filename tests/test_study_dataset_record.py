@@ -28,6 +28,7 @@ from sagehand.cases import CaseBase, import_folder
 from sagehand.cli import study_record
 from sagehand.embed import get_embedder
 from sagehand.errors import InputError, NotAPicture, UnknownName
+from sagehand.lines import LineFile
 from sagehand.study.dataset.camera import CameraSource
 from sagehand.study.dataset.capture import Choice, RecordReport, finish_recording, record_study
 from sagehand.study.dataset.events import (
@@ -45,7 +46,6 @@ from sagehand.study.dataset.events import (
 )
 from sagehand.study.dataset.frames import FramesSource
 from sagehand.study.dataset.labels import Steps, labels_after
-from sagehand.study.dataset.lines import LineFile
 from sagehand.study.dataset.operator import Lines
 from sagehand.study.dataset.recording import JOURNAL, Recording
 from sagehand.study.dataset.sample import StudyData
