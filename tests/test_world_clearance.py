@@ -70,7 +70,11 @@ def test_bodies_are_where_mujoco_has_them() -> None:
     assert len(geoms) == len(envelope.geoms) >= 16
     rng = np.random.default_rng(0)
     Q = rng.uniform(PANDA.lower, PANDA.upper, (20, 7))
-    places = envelope.place(Q, 0.05)
+    placed = envelope.place(Q, 0.05)
+    places = np.array([[placed.pose(row, number) for number in range(len(geoms))] for row in range(len(Q))])
+    rows, bodies = (n.ravel() for n in np.indices(places.shape[:2]))
+    about = placed.boxes(rows, bodies)
+    np.testing.assert_allclose(about.axes, places[rows, bodies, :3, :3], atol=1e-12)
     for row, q in enumerate(Q):
         data.qpos[:7] = q
         data.qpos[7:9] = 0.025
@@ -78,6 +82,8 @@ def test_bodies_are_where_mujoco_has_them() -> None:
         np.testing.assert_allclose(places[row, :, :3, 3], data.geom_xpos[geoms], atol=1e-9)
         turns = data.geom_xmat[geoms].reshape(-1, 3, 3)
         np.testing.assert_allclose(places[row, :, :3, :3], turns, atol=1e-9)
+        middles = data.geom_xpos[geoms] + np.matmul(turns, model.geom_aabb[geoms, :3, None])[..., 0]
+        np.testing.assert_allclose(placed.centre[row], middles, atol=1e-9)
 
 
 @given(

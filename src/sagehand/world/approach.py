@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from sagehand.errors import InputError
 from sagehand.world.clearance import Clearance, Gap
 from sagehand.world.frames import Pose, angle_between
-from sagehand.world.robot.kinematics import IkAnswer, Kinematics
+from sagehand.world.robot.kinematics import IkAnswer, Kinematics, refuse_unsound
 
 __all__ = ["ENOUGH_M", "STEP_M", "Approach", "Stretch", "plan_approach", "plan_lift", "plan_straight", "plan_transit"]
 
@@ -109,6 +109,7 @@ def plan_approach(
         InputError: A pose is not rigid, or the seed does not fit the robot.
         UnknownName: There is no object of a name in ``ignore_last``.
     """
+    refuse_unsound(T_world_pregrasp)
     ignore = tuple(ignore_last)
     above = T_world_grasp.copy()
     above[2, 3] += lift_m
@@ -118,7 +119,7 @@ def plan_approach(
         lifts = best is not None and best.free and (best.lift is not None or lift_m <= 0)
         if number >= _WAYS and best is not None and (lifts or not best.free):
             break
-        answer = IkAnswer(q, True, *_residual(kinematics, q, T_world_grasp))
+        answer = IkAnswer(q, True, *kinematics.miss(q, T_world_grasp))
         reached = reached or answer
         lift: Array | None = None
         if best is not None and best.free and best.gap is not None and best.gap.distance_m >= ENOUGH_M:
@@ -169,7 +170,8 @@ def plan_straight(
         InputError: The pose is not rigid, or the joint angles do not fit the robot.
         UnknownName: There is no object of a name in ``ignore``.
     """
-    path = _straight(kinematics, q_start, kinematics.forward(q_start), T_world_to)
+    T_from = kinematics.forward(q_start)
+    path = kinematics.straight(q_start, T_from, T_world_to, _steps(T_from, T_world_to))
     if path is None:
         return Stretch(None, None, "no straight path")
     return _judged(clearance, path, width_m, ignore)
@@ -211,10 +213,15 @@ def _judged(clearance: Clearance, path: Array, width_m: float, ignore: Iterable[
     return Stretch(path, gap, "" if gap.free else "collision")
 
 
-def _straight(kinematics: Kinematics, q: ArrayLike, T_from: Pose, T_to: Pose) -> Array | None:
-    way = float(np.linalg.norm(T_to[:3, 3] - T_from[:3, 3]))
-    steps = max(1, math.ceil(way / STEP_M - 1e-6), math.ceil(angle_between(T_from, T_to) / _STEP_RAD - 1e-6))
-    return kinematics.straight(q, T_from, T_to, steps)
+def _straight(kinematics: Kinematics, q: Array, T_from: Pose, T_to: Pose) -> Array | None:
+    """Joint path for the way between two poses, which are known to be rigid."""
+    return kinematics.follow(q, T_from, T_to, _steps(T_from, T_to))
+
+
+def _steps(T_from: Pose, T_to: Pose) -> int:
+    """Rows of the path between two poses, but for the first."""
+    way, turn = math.dist(T_to[:3, 3].tolist(), T_from[:3, 3].tolist()), angle_between(T_from, T_to)
+    return max(1, math.ceil(way / STEP_M - 1e-6), math.ceil(turn / _STEP_RAD - 1e-6))
 
 
 def _lift(
@@ -228,8 +235,3 @@ def _lift(
         return _straight(kinematics, back[0], T_world_grasp, T_world_above)
     rest = _straight(kinematics, back[-1], T_world_pregrasp, T_world_above)
     return None if rest is None else np.concatenate([back, rest[1:]])
-
-
-def _residual(kinematics: Kinematics, q: Array, T: Pose) -> tuple[float, float]:
-    at = kinematics.forward(q)
-    return float(np.linalg.norm(at[:3, 3] - T[:3, 3])), angle_between(at, T)

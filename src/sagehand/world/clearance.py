@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sagehand.errors import InputError, UnknownName
-from sagehand.world.envelope import Boxes, Envelope, lower_bound
+from sagehand.world.envelope import CAP_M, Bodies, Boxes, Envelope, lower_bound
 from sagehand.world.frames import Pose, is_pose, pose
+from sagehand.world.objects.model import ObjectModel
 from sagehand.world.objects.shapes import Solid, SolidKind, half_lengths
 from sagehand.world.robot.description import Robot
 from sagehand.world.scene import Scene
@@ -23,8 +26,6 @@ __all__ = ["CAP_M", "DEEPEST_M", "Clearance", "Gap"]
 
 Array = NDArray[np.float64]
 
-CAP_M = 0.05
-"""Larger gaps count as this [m]; a quality factor asks for 20 mm (GRASPING §2)."""
 DEEPEST_M = -0.03
 """An overlap as deep as this ends the search [m]: a deeper one may be elsewhere."""
 _SELF_EVERY = 4
@@ -85,11 +86,13 @@ class Clearance:
         counts = [1, *(len(o.model.solids) for o in scene.objects)]
         self._owner = np.repeat(np.arange(len(counts)), counts)
         self._first = np.concatenate([[0], np.cumsum(counts)])
-        self._local = np.array([s.T_object_solid for s in self._solids])
-        self._half = np.array([half_lengths(s) for s in self._solids])
+        shapes = [_Shape(np.eye(4)[None], size[None], np.zeros(3), size), *(_shape_of(o.model) for o in scene.objects)]
+        self._local = np.concatenate([shape.solids for shape in shapes])
+        self._half = np.concatenate([shape.halves for shape in shapes])
         self._poses = self._local.copy()
-        self._whole = [(np.zeros(3), size), *(_middle_and_half(o.model.bounds_m) for o in scene.objects)]
-        self._whole_half = np.array([half for _, half in self._whole])
+        self._middle = [shape.middle for shape in shapes]
+        self._whole_half = np.array([shape.half for shape in shapes])
+        self._of_whole = np.repeat(np.eye(len(counts)), 3, axis=0)
         self._whole_centre = np.empty((len(counts), 3))
         self._whole_axes = np.empty((len(counts), 3, 3))
         self._set(0, pose(middle))
@@ -138,9 +141,8 @@ class Clearance:
         counted = np.ones(len(self._names), dtype=bool)
         for name in ignore:
             counted[0 if name == "table" else 1 + self._number(name)] = False
-        poses = envelope.place(Q, width_m)
-        boxes = envelope.boxes(poses)
-        return self._least(poses, boxes, self._against_itself(poses, boxes), counted)
+        bodies = envelope.place(Q, width_m)
+        return self._least(bodies, self._against_itself(bodies), counted)
 
     def _number(self, name: str) -> int:
         try:
@@ -151,64 +153,55 @@ class Clearance:
     def _set(self, number: int, T: Pose) -> None:
         rows = slice(int(self._first[number]), int(self._first[number + 1]))
         self._poses[rows] = T @ self._local[rows]
-        middle, _ = self._whole[number]
-        self._whole_centre[number] = T[:3, :3] @ middle + T[:3, 3]
+        self._whole_centre[number] = T[:3, :3] @ self._middle[number] + T[:3, 3]
         self._whole_axes[number] = T[:3, :3]
 
-    def _least(self, poses: Array, boxes: Boxes, best: Gap, counted: NDArray[np.bool_]) -> Gap:
+    def _least(self, bodies: Bodies, best: Gap, counted: NDArray[np.bool_]) -> Gap:
         """Whichever is less: ``best``, or the smallest gap between robot and scene."""
-        envelope = self._envelope
-        moving = envelope.moving
-        centre = boxes.centre[:, moving]  # (N, G, 3)
-        radius = envelope.radius[moving]
-        # whole objects first: distance of the middle of each body from the box about each object
-        axes = self._whole_axes.transpose(1, 0, 2).reshape(3, -1)
-        local = centre @ axes - np.einsum("oi,oij->oj", self._whole_centre, self._whole_axes).ravel()
-        outside = np.maximum(np.abs(local) - self._whole_half.ravel(), 0)
-        near = np.sqrt((outside * outside).reshape(*centre.shape[:2], -1, 3).sum(axis=-1)) - radius[:, None]
-        row, body, whole = np.nonzero((near < CAP_M) & counted)
+        row, body, whole = self._near(bodies, counted)
         if not len(row):
             return best
-        body = moving[body]
-        bound = lower_bound(
-            _rows(boxes, row, body),
-            Boxes(self._whole_centre[whole], self._whole_axes[whole], self._whole_half[whole]),
-        )
-        keep = bound < min(CAP_M, best.distance_m)
-        row, body, whole, bound = row[keep], body[keep], whole[keep], bound[keep]
-        if not whole.any():  # only the table, which is one solid
-            return self._nearest(poses, best, row, body, whole, bound)
+        about = bodies.boxes(row, body)
+        bound = lower_bound(about, Boxes(self._whole_centre[whole], self._whole_axes[whole], self._whole_half[whole]))
+        keep = np.flatnonzero(bound < min(CAP_M, best.distance_m))
+        if not whole[keep].any():  # only the table, which is one solid
+            return self._nearest(bodies, best, row[keep], body[keep], whole[keep], bound[keep])
         # then the solids of the objects that are left: of the nearest few, and of whatever may be nearer still than these
-        order = np.argsort(bound, kind="stable")
+        order = keep[np.argsort(bound[keep], kind="stable")]
         for some in (order[:_FEW], order[_FEW:]):
             some = some[bound[some] < best.distance_m]
             if len(some) and best.distance_m > DEEPEST_M:
-                best = self._among(poses, boxes, best, row[some], body[some], whole[some])
+                counts = self._first[whole[some] + 1] - self._first[whole[some]]
+                solid = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
+                solid += np.repeat(self._first[whole[some]], counts)
+                pair = np.repeat(some, counts)
+                bounds = lower_bound(
+                    Boxes(about.centre[pair], about.axes[pair], about.half[pair]),
+                    Boxes(self._poses[solid, :3, 3], self._poses[solid, :3, :3], self._half[solid]),
+                )
+                best = self._nearest(bodies, best, row[pair], body[pair], solid, bounds)
         return best
 
-    def _among(
-        self,
-        poses: Array,
-        boxes: Boxes,
-        best: Gap,
-        row: NDArray[np.intp],
-        body: NDArray[np.intp],
-        whole: NDArray[np.intp],
-    ) -> Gap:
-        """Whichever is less: ``best``, or the smallest gap between bodies at rows and the solids of objects."""
-        counts = self._first[whole + 1] - self._first[whole]
-        solid = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
-        solid += np.repeat(self._first[whole], counts)
-        row, body = np.repeat(row, counts), np.repeat(body, counts)
-        bound = lower_bound(
-            _rows(boxes, row, body),
-            Boxes(self._poses[solid, :3, 3], self._poses[solid, :3, :3], self._half[solid]),
-        )
-        return self._nearest(poses, best, row, body, solid, bound)
+    def _near(
+        self, bodies: Bodies, counted: NDArray[np.bool_]
+    ) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
+        """Rows, bodies and whole objects, (M,) each, of which the ball about the body is near the box about the object."""
+        rows, count, _ = bodies.centre.shape
+        axes = self._whole_axes.transpose(1, 0, 2).reshape(3, -1)
+        middle = (self._whole_centre[:, None] @ self._whole_axes).ravel()
+        outside = bodies.centre.reshape(-1, 3) @ axes
+        outside -= middle
+        np.abs(outside, out=outside)
+        outside -= self._whole_half.ravel()
+        np.maximum(outside, 0, out=outside)
+        outside *= outside
+        squares = (outside @ self._of_whole).reshape(rows, count, -1)
+        row, body, whole = np.nonzero((squares < self._envelope.near_squares[:, None]) & counted)
+        return row, body, whole
 
     def _nearest(
         self,
-        poses: Array,
+        bodies: Bodies,
         best: Gap,
         row: NDArray[np.intp],
         body: NDArray[np.intp],
@@ -221,42 +214,61 @@ class Clearance:
             if bound[number] >= best.distance_m or best.distance_m <= DEEPEST_M:
                 break
             n, b, s = int(row[number]), int(body[number]), int(solid[number])
-            distance = envelope.distance(b, poses[n, b], self._solids[s], self._poses[s], CAP_M)
+            distance = envelope.distance(b, bodies.pose(n, b), self._solids[s], self._poses[s], CAP_M)
             if distance < best.distance_m:
                 other = self._names[self._owner[s]]
                 best = Gap(distance, envelope.names[b], other, n, envelope.on_arm(b))
         return best
 
-    def _against_itself(self, poses: Array, boxes: Boxes) -> Gap:
+    def _against_itself(self, bodies: Bodies) -> Gap:
         """How deeply the robot overlaps itself, if it does."""
         envelope = self._envelope
         best = Gap(CAP_M)
         first, second = envelope.pairs
-        count = len(boxes.centre)
+        count = len(bodies.centre)
         looked = np.array([n for n in range(count) if n % _SELF_EVERY == 0 or n == count - 1])
-        centre = boxes.centre[looked]
+        centre = bodies.centre[looked]
         apart = centre[:, first] - centre[:, second]
         row, pair = np.nonzero(np.einsum("npi,npi->np", apart, apart) < envelope.pair_radius**2)
         if not len(row):
             return best
         row = looked[row]
-        bound = lower_bound(_rows(boxes, row, first[pair]), _rows(boxes, row, second[pair]))
+        bound = lower_bound(bodies.boxes(row, first[pair]), bodies.boxes(row, second[pair]))
         deepest = 0.0
         for number in np.argsort(bound):
             if bound[number] >= deepest or deepest <= DEEPEST_M:
                 break
             n, a, b = int(row[number]), int(first[pair[number]]), int(second[pair[number]])
-            distance = envelope.self_distance(b, poses[n, b], a, poses[n, a], 0.0)
+            distance = envelope.self_distance(b, bodies.pose(n, b), a, bodies.pose(n, a), 0.0)
             if distance < deepest:
                 deepest = distance
                 best = Gap(distance, envelope.names[b], envelope.names[a], n, arm=True)
         return best
 
 
-def _rows(boxes: Boxes, row: NDArray[np.intp], body: NDArray[np.intp]) -> Boxes:
-    return Boxes(boxes.centre[row, body], boxes.axes[row, body], boxes.half[row, body])
+class _Shape(NamedTuple):
+    """What of an object does not depend on where it is, in its own frame.
+
+    Attributes:
+        solids: (S, 4, 4) of its solids [m].
+        halves: (S, 3) half lengths of the boxes about them [m].
+        middle: (3,) of the box about all of it [m].
+        half: (3,) half lengths of that [m].
+    """
+
+    solids: Array
+    halves: Array
+    middle: Array
+    half: Array
 
 
-def _middle_and_half(bounds: tuple[Array, Array]) -> tuple[Array, Array]:
-    low, high = bounds
-    return (low + high) / 2, (high - low) / 2
+@lru_cache(maxsize=256)
+def _shape_of(model: ObjectModel) -> _Shape:
+    """Kept for the model: scene after scene is made of the same few objects."""
+    low, high = model.bounds_m
+    return _Shape(
+        np.array([s.T_object_solid for s in model.solids]),
+        np.array([half_lengths(s) for s in model.solids]),
+        (low + high) / 2,
+        (high - low) / 2,
+    )

@@ -15,16 +15,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sagehand.errors import InputError
-from sagehand.world.frames import invert
+from sagehand.world.frames import Pose, invert
 from sagehand.world.model import build_model, mujoco_module
 from sagehand.world.objects.shapes import Solid, SolidKind
 from sagehand.world.robot.chain import Chain
 from sagehand.world.robot.description import Robot
 from sagehand.world.scene import Scene
 
-__all__ = ["Boxes", "Envelope", "lower_bound"]
+__all__ = ["Bodies", "Boxes", "Envelope", "lower_bound"]
 
 Array = NDArray[np.float64]
+
+CAP_M = 0.05
+"""Larger gaps count as this [m]; a quality factor asks for 20 mm (GRASPING §2)."""
 
 _local = threading.local()
 
@@ -57,6 +60,44 @@ def lower_bound(first: Boxes, second: Boxes) -> Array:
     gap_first = on_first - first.half - np.matmul(mixed_abs, second.half[:, :, None])[:, :, 0]
     gap_second = on_second - second.half - np.matmul(first.half[:, None, :], mixed_abs)[:, 0]
     return np.asarray(np.maximum(gap_first.max(axis=1), gap_second.max(axis=1)))
+
+
+class Bodies:
+    """A robot's collision bodies at N sets of joint angles: the middles of all, whole poses of those alone that are asked for.
+
+    Attributes:
+        centre: (N, G, 3) middles of the boxes about the bodies [m].
+    """
+
+    def __init__(self, frames: Array, link: NDArray[np.intp], local: Array, middle: Array, half: Array) -> None:
+        """Place the bodies.
+
+        Args:
+            frames: (N, L, 4, 4) what they ride on [m].
+            link: (G,) which of these each does.
+            local: (G, 4, 4) where they are on it [m].
+            middle: (G, 3) of the boxes about them, there [m].
+            half: (G, 3) half lengths of these boxes [m].
+        """
+        self._frames, self._link, self._local, self._half = frames, link, local, half
+        self._links = link.tolist()
+        rows, count = frames.shape[:2]
+        place = np.zeros((count, 4, len(link)))
+        place[link, :3, np.arange(len(link))] = middle
+        place[link, 3, np.arange(len(link))] = 1.0
+        flat = frames[:, :, :3].transpose(0, 2, 1, 3).reshape(3 * rows, -1)
+        centre = (flat @ place.reshape(4 * count, -1)).reshape(rows, 3, -1)  # one product instead of one a body
+        self.centre = np.ascontiguousarray(centre.transpose(0, 2, 1))
+
+    def pose(self, row: int, body: int) -> Pose:
+        """(4, 4) pose of one body at one row [m]."""
+        T: Pose = self._frames[row, self._links[body]].dot(self._local[body])
+        return T
+
+    def boxes(self, row: NDArray[np.intp], body: NDArray[np.intp]) -> Boxes:
+        """(M,) boxes about bodies (M,) at rows (M,)."""
+        axes = np.matmul(self._frames[row, self._link[body], :3, :3], self._local[body, :3, :3])
+        return Boxes(self.centre[row, body], axes, self._half[body])
 
 
 class Envelope:
@@ -125,6 +166,7 @@ class Envelope:
                     slide = data.xaxis[joint] / 2  # each finger moves half of the opening
             slides.append(slide)
         self.geoms = np.array(geoms)
+        self._numbers: list[int] = self.geoms.tolist()
         self.names = tuple(names)
         self.link = np.array(link)
         """(G,) number of the link that each rides on, from 0; n for the hand's; −1 for the base."""
@@ -134,12 +176,15 @@ class Envelope:
         on = np.array([np.eye(4) if n < 0 else invert(where[n]) for n in link])
         self._place = on @ pose
         self._slide = np.einsum("gij,gj->gi", on[:, :3, :3], np.array(slides))
-        self._middle = model.geom_aabb[geoms, :3].copy()
+        self._middle = np.einsum("gij,gj->gi", self._place[:, :3, :3], model.geom_aabb[geoms, :3])
+        self._middle += self._place[:, :3, 3]
         self.half: Array = model.geom_aabb[geoms, 3:].copy()
         self.radius: Array = np.linalg.norm(self.half, axis=1)
         """(G,) of the balls about those boxes [m]."""
-        self.moving = np.flatnonzero(self.link >= 0)
-        """The bodies that are not the base's."""
+        self.moving = self.link >= 0
+        """(G,) whether a body is not the base's."""
+        self.near_squares: Array = np.where(self.moving, (CAP_M + self.radius) ** 2, -1.0)
+        """(G,) of the distance from which such a ball is no nearer than counts [m²]; the base never is."""
         joint = np.minimum(self.link, len(arm) - 1)  # the hand rides on the last link
         first, second = np.nonzero(joint[None, :] - joint[:, None] > 1)
         self.pairs = first, second
@@ -172,21 +217,15 @@ class Envelope:
         """Whether a body is part of the arm, not of the hand."""
         return bool(self.link[body] < self.chain.joints)
 
-    def place(self, Q: Array, width_m: float) -> Array:
-        """(N, G, 4, 4) poses of all bodies at joint angles Q (N, n) [rad], the fingers opened to ``width_m`` [m]."""
+    def place(self, Q: Array, width_m: float) -> Bodies:
+        """The bodies at joint angles Q (N, n) [rad], the fingers opened to ``width_m`` [m]."""
         links = self.chain.links(Q)
-        where = np.concatenate(
-            [links.frames[:, :-1], links.tcp[:, None], np.broadcast_to(np.eye(4), (len(Q), 1, 4, 4))], 1
-        )
+        frames = np.empty((len(Q), self.chain.joints + 2, 4, 4))
+        frames[:, :-2], frames[:, -2], frames[:, -1] = links.frames[:, :-1], links.tcp, np.eye(4)
+        slide = self._slide * width_m
         local = self._place.copy()
-        local[:, :3, 3] += self._slide * width_m
-        return np.asarray(np.matmul(where[:, self.link], local))
-
-    def boxes(self, poses: Array) -> Boxes:
-        """The boxes (N, G) about bodies at poses (N, G, 4, 4)."""
-        R = poses[..., :3, :3]
-        centre = np.matmul(R, self._middle[:, :, None])[..., 0] + poses[..., :3, 3]
-        return Boxes(centre, R, np.broadcast_to(self.half, centre.shape))
+        local[:, :3, 3] += slide
+        return Bodies(frames, self.link, local, self._middle + slide, self.half)
 
     def distance(self, body: int, pose: Array, solid: Solid, T_world_solid: Array, cap_m: float) -> float:
         """Distance [m] of one body at a pose (4, 4) from a solid at a pose, negative inside, at most ``cap_m``."""
@@ -197,7 +236,7 @@ class Envelope:
 
     def self_distance(self, first: int, first_pose: Array, second: int, second_pose: Array, cap_m: float) -> float:
         """Distance [m] of two bodies of the robot at poses (4, 4), negative inside, at most ``cap_m``."""
-        geom = int(self.geoms[second])
+        geom = self._numbers[second]
         self._put(geom, second_pose)
         return self._measure(first, first_pose, geom, cap_m)
 
@@ -206,6 +245,6 @@ class Envelope:
         self._turns[geom] = pose[:3, :3]
 
     def _measure(self, body: int, pose: Array, other: int, cap_m: float) -> float:
-        geom = int(self.geoms[body])
+        geom = self._numbers[body]
         self._put(geom, pose)
         return float(self._mj.mj_geomDistance(self._model, self._data, geom, other, cap_m, None))

@@ -116,15 +116,16 @@ def carry(
         why = f"it slid out as the lift began: {force_n:.1f} N a finger, and {hanging:.1f} N needed"
         return Held(required, hanging, "slip", why, slid, swing, swing_rad)
     if force_n < 2 * hanging:
-        worst = 0.0
-        for axis in load.sideways:
-            for sign in (1, -1):
-                pull = -load.mass_kg * (GRAVITY * load.up + sign * SHAKE_ACCELERATION * axis)
-                wrench = _wrench(pull, com)
-                if swing_rad > 0:
-                    wrench[4] = 0.0  # it swings about the closing axis as it did
-                worst = max(worst, statics.required_force(wrench))
-        if force_n < worst:
+        pulls = [
+            _wrench(-load.mass_kg * (GRAVITY * load.up + sign * SHAKE_ACCELERATION * axis), com)
+            for axis in load.sideways
+            for sign in (1, -1)
+        ]
+        if swing_rad > 0:
+            for pull in pulls:
+                pull[4] = 0.0  # it swings about the closing axis as it did
+        if not all(statics.bears(pull, force_n) for pull in pulls):
+            worst = max(statics.required_force(pull) for pull in pulls)
             why = f"the shake needs {worst:.1f} N a finger, {force_n:.1f} N were applied"
             return Held(required, hanging, "drop", why, slid, swing, swing_rad, True)
     return Held(required, hanging, "held", "", slid, swing, swing_rad)
@@ -191,9 +192,9 @@ def _slid(spare: float, acceleration: float, lift_m: float) -> float:
     a = lift_m / seconds**2 * (60 * x - 180 * x**2 + 120 * x**3)
     dt = seconds / 200
     speed = way = 0.0
-    for value in a:
+    for value in a.tolist():
         # friction gives the object at most ``spare``; while it lags it gets just that
-        gain = float(value) - spare
+        gain = value - spare
         if speed > 0 or gain > 0:
             speed = max(speed + gain * dt, 0.0)
             way += speed * dt

@@ -42,9 +42,12 @@ class Chain:
         fixed[:, :3, 3] += fixed[:, :3, 2] * robot.dh[:, 1, None]
         flange_tcp = fixed[-1] @ robot.T_flange_tcp
         self._flange, self._tcp = fixed[-1], flange_tcp
-        self._fixed = fixed[:-1]
-        self._cosine = self._fixed[:, :3, :2]  # a turn by q mixes the first two columns
-        self._sine = np.stack([self._fixed[:, :3, 1], -self._fixed[:, :3, 0]], axis=2)
+        # a turn by q mixes the first two columns: a joint's pose is cos q, sin q and 1 times these three
+        parts = np.zeros((self.joints, 3, 4, 4))
+        parts[:, 0, :3, :2] = fixed[:-1, :3, :2]
+        parts[:, 1, :3, 0], parts[:, 1, :3, 1] = fixed[:-1, :3, 1], -fixed[:-1, :3, 0]
+        parts[:, 2, :, 2:] = fixed[:-1, :, 2:]
+        self._parts = parts.reshape(self.joints, 3, 16)
 
     def angles(self, q: ArrayLike) -> Array:
         """Joint angles as an array (N, n); one set of (n,) becomes (1, n).
@@ -62,16 +65,18 @@ class Chain:
 
     def links(self, Q: Array) -> Links:
         """Frames of all links for Q (N, n) [rad]."""
-        count = len(Q)
-        steps = np.empty((count, self.joints, 4, 4))
-        steps[:] = self._fixed
-        steps[:, :, :3, :2] = self._cosine * np.cos(Q)[:, :, None, None] + self._sine * np.sin(Q)[:, :, None, None]
-        frames = np.empty((count, self.joints + 1, 4, 4))
-        frames[:, 0] = steps[:, 0]
-        for joint in range(1, self.joints):
-            np.matmul(frames[:, joint - 1], steps[:, joint], out=frames[:, joint])
-        np.matmul(frames[:, -2], self._flange, out=frames[:, -1])
-        return Links(frames, frames[:, -2] @ self._tcp)
+        count, joints = len(Q), self.joints
+        shares = np.empty((joints, count, 3))
+        np.cos(Q.T, out=shares[:, :, 0])
+        np.sin(Q.T, out=shares[:, :, 1])
+        shares[:, :, 2] = 1.0
+        steps = (shares @ self._parts).reshape(joints, count, 4, 4)
+        frames = np.empty((joints + 1, count, 4, 4))  # joint by joint: what is multiplied lies together
+        frames[0] = steps[0]
+        for joint in range(1, joints):
+            np.matmul(frames[joint - 1], steps[joint], out=frames[joint])
+        np.matmul(frames[-2], self._flange, out=frames[-1])
+        return Links(frames.transpose(1, 0, 2, 3), frames[-2] @ self._tcp)
 
     def forward(self, Q: Array) -> Array:
         """(N, 4, 4) TCP poses in the world for Q (N, n) [rad]."""

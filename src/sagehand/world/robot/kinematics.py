@@ -17,7 +17,7 @@ from sagehand.world.robot.ik import closed_form, nearest_by_newton, numeric
 from sagehand.world.robot.line import follow
 from sagehand.world.robot.single import Single, Solved
 
-__all__ = ["POSITION_TOLERANCE_M", "ROTATION_TOLERANCE_RAD", "IkAnswer", "Kinematics"]
+__all__ = ["POSITION_TOLERANCE_M", "ROTATION_TOLERANCE_RAD", "IkAnswer", "Kinematics", "refuse_unsound"]
 
 Array = NDArray[np.float64]
 
@@ -86,6 +86,10 @@ class Kinematics:
         links: Links = self.chain.links(self.chain.angles(q))
         return np.asarray(self.chain.jacobian(links)[0])
 
+    def miss(self, q: Array, T_world_tcp: Pose) -> tuple[float, float]:
+        """How far joint angles q (n,) [rad] leave the TCP from a pose (4, 4) [m], and how far turned [rad]."""
+        return self._single.miss(q, T_world_tcp)
+
     def within_limits(self, q: ArrayLike) -> bool:
         """Whether every joint of q (n,) or (N, n) [rad] is within its limits."""
         Q = self.chain.angles(q)
@@ -152,20 +156,23 @@ class Kinematics:
         T_last, _ = self._checked(T_to, None)
         if steps < 1:
             raise InputError(f"steps is {steps}; it must be 1 or more")
+        return self.follow(q, T_first, T_last, steps)
+
+    def follow(self, q_start: Array, T_from: Pose, T_to: Pose, steps: int) -> Array | None:
+        """The same as :meth:`straight` for what is known to be sound (:func:`refuse_unsound`): nothing is checked."""
         return follow(
             self.chain,
             self._single,
-            q,
-            T_first,
-            T_last,
+            q_start,
+            T_from,
+            T_to,
             steps,
             position_m=POSITION_TOLERANCE_M,
             rotation_rad=ROTATION_TOLERANCE_RAD,
         )
 
     def _checked(self, T: Pose, seed: ArrayLike | None) -> tuple[Pose, Array]:
-        if not is_pose(T, 1e-4):
-            raise InputError("this is no rigid pose", hint="give (4, 4), finite, orthonormal, right-handed")
+        refuse_unsound(T)
         if seed is None:
             return T, self.robot.home
         start = self.chain.angles(seed)
@@ -204,6 +211,12 @@ class Kinematics:
         if exact and float(((moved.q - seed) ** 2).sum()) < float(((found.q - seed) ** 2).sum()):
             found = moved
         return IkAnswer(found.q, True, found.position_m, found.rotation_rad)
+
+
+def refuse_unsound(T: Pose) -> None:
+    """Raise InputError where something is no rigid pose (4, 4)."""
+    if not is_pose(T, 1e-4):
+        raise InputError("this is no rigid pose", hint="give (4, 4), finite, orthonormal, right-handed")
 
 
 def _holds(found: Solved) -> bool:

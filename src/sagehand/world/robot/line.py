@@ -29,13 +29,29 @@ _MOST_KNOTS = 8
 
 def line(T_from: Pose, T_to: Pose, shares: Array) -> Array:
     """(K, 4, 4) poses on the straight line between two, at shares (K,) of the way: even shift, even turn about one axis."""
-    error = pose_error(T_from[None], T_to[None])[0]
+    return _along(T_from, _way(T_from, T_to), shares)
+
+
+def _way(T_from: Pose, T_to: Pose) -> list[float]:
+    """(6,) shift [m] and turn [rad, about world axes] from one pose to another."""
+    (xx, xy, xz), (yx, yy, yz), (zx, zy, zz) = (T_to[:3, :3] @ T_from[:3, :3].T).tolist()
+    turn = [(zy - yz) / 2, (xz - zx) / 2, (yx - xy) / 2]
+    sine, cosine = math.hypot(*turn), (xx + yy + zz - 1) / 2
+    if sine < 1e-6 and cosine < 0:  # by half a circle: the sines do not tell the axis
+        return list(pose_error(T_from[None], T_to[None])[0].tolist())
+    factor = math.atan2(sine, cosine) / sine if sine > 1e-12 else 1.0
+    shift = (T_to[:3, 3] - T_from[:3, 3]).tolist()
+    return [*shift, *(v * factor for v in turn)]
+
+
+def _along(T_from: Pose, way: list[float], shares: Array) -> Array:
+    """The same for a way of :func:`_way`."""
     poses = np.empty((len(shares), 4, 4))
     poses[:] = T_from
-    poses[:, :3, 3] = T_from[:3, 3] + shares[:, None] * error[:3]
-    angle = float(np.linalg.norm(error[3:]))
+    poses[:, :3, 3] += np.multiply.outer(shares, way[:3])
+    angle = math.hypot(*way[3:])
     if angle > 1e-9:
-        x, y, z = error[3:] / angle
+        x, y, z = (v / angle for v in way[3:])
         cross = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
         a = (shares * angle)[:, None, None]
         turn = np.eye(3) + np.sin(a) * cross + (1 - np.cos(a)) * (cross @ cross)  # Rodrigues
@@ -44,9 +60,15 @@ def line(T_from: Pose, T_to: Pose, shares: Array) -> Array:
 
 
 @lru_cache(maxsize=256)
+def _even(pieces: int) -> Array:
+    """(pieces + 1,) shares from 0 to 1."""
+    return np.linspace(0, 1, pieces + 1)
+
+
+@lru_cache(maxsize=256)
 def _weights(steps: int, pieces: int) -> Array:
     """(steps + 1, pieces + 1) of Lagrange's polynomial through even knots, at even rows."""
-    rows, knots = np.linspace(0, 1, steps + 1), np.linspace(0, 1, pieces + 1)
+    rows, knots = _even(steps), _even(pieces)
     weights = np.ones((steps + 1, pieces + 1))
     for own, knot in enumerate(knots):
         for other in np.delete(knots, own):
@@ -69,14 +91,13 @@ def follow(
 
     None where a row misses its pose by more than ``position_m`` or ``rotation_rad``, or a joint jumps by more than 0.2 rad.
     """
-    error = pose_error(T_from[None], T_to[None])[0]
-    length, turn = float(np.linalg.norm(error[:3])), float(np.linalg.norm(error[3:]))
+    way = _way(T_from, T_to)
+    length, turn = math.hypot(*way[:3]), math.hypot(*way[3:])
     pieces = min(max(2, math.ceil(length / _KNOT_M), math.ceil(turn / _KNOT_RAD)), _MOST_KNOTS)
-    targets = line(T_from, T_to, np.linspace(0, 1, pieces + 1))
     knots = np.empty((pieces + 1, chain.joints))
     guess = q_start
-    for number in range(pieces + 1):
-        found = single.newton(guess, targets[number], steps=5, enough=1e-6)
+    for number, target in enumerate(_along(T_from, way, _even(pieces))):
+        found = single.newton(guess, target, steps=5, enough=1e-6)
         if found.position_m > position_m or found.rotation_rad > rotation_rad:
             return None
         knots[number] = found.q
@@ -86,10 +107,10 @@ def follow(
             guess = 2 * found.q - knots[0]
         else:
             guess = 3 * (found.q - knots[number - 1]) + knots[number - 2]
-    poses = line(T_from, T_to, np.linspace(0, 1, steps + 1))
+    poses = _along(T_from, way, _even(steps))
     path = newton(chain, _weights(steps, pieces) @ knots, poses, steps=4, enough=1e-6)
     if path.position_m.max() > position_m or path.rotation_rad.max() > rotation_rad:
         return None
-    if np.abs(np.diff(path.q, axis=0)).max() > LONGEST_JUMP:
+    if np.abs(path.q[1:] - path.q[:-1]).max() > LONGEST_JUMP:
         return None
     return path.q

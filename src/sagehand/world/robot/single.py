@@ -11,14 +11,22 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sagehand.world.frames import Pose
+from sagehand.world.frames import Pose, axis_rotation, translation
 from sagehand.world.robot.description import Robot
+from sagehand.world.robot.normal import Column, least_step
 
 __all__ = ["Single", "Solved"]
 
 Array = NDArray[np.float64]
 
+Axis = Column
+"""A direction, and where it begins [m]."""
+Goal = tuple[float, ...]
+"""A pose of the TCP: nine numbers of a rotation, row by row, and three of a place [m]; :meth:`Single.goal` makes it."""
+
 _EDGE, _LONGEST = 1e-9, 0.5
+_NONE = (0.0,) * 6
+"""Column of a joint that is held."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,23 +49,38 @@ class Single:
 
     def __init__(self, robot: Robot) -> None:
         """Settle what of the description does not depend on the joint angles."""
-        self._rows = [(a, d, math.cos(alpha), math.sin(alpha)) for a, d, alpha in robot.dh.tolist()]
+        self._rows = [
+            (a, d, _exact(math.cos(alpha)), _exact(math.sin(alpha))) for a, d, alpha in robot.dh[:-1].tolist()
+        ]
         self._lower, self._upper = robot.lower.tolist(), robot.upper.tolist()
-        self._low, self._high = robot.lower, robot.upper
-        self._back = robot.T_flange_tcp[:3, :3].T
-        self._tip = robot.T_flange_tcp[:3, 3].tolist()
+        a, d, alpha = robot.dh[-1].tolist()
+        tip = axis_rotation("x", alpha) @ translation(x=a, z=d) @ robot.T_flange_tcp  # from the last link
+        self._back = tip[:3, :3].T
+        self._tip = tip[:3, 3].tolist()
 
-    def error(self, q: list[float], T: Pose) -> tuple[list[float], list[float]]:
-        """Shift and turn (6) from the TCP at ``q`` to ``T``, and the Jacobian's numbers, joint by joint."""
+    def goal(self, T_world_tcp: Pose) -> Goal:
+        """A pose (4, 4) of the TCP as :meth:`error` takes it."""
+        return *(T_world_tcp[:3, :3] @ self._back).ravel().tolist(), *T_world_tcp[:3, 3].tolist()
+
+    def error(self, q: list[float], goal: Goal) -> tuple[list[float], list[Axis]]:
+        """Shift and turn (6) from the TCP at ``q`` to a goal, and the joints' axes and origins, the TCP's origin last."""
         xx, xy, xz, yx, yy, yz, zx, zy, zz = 1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0
         px = py = pz = 0.0
-        axes: list[tuple[float, float, float, float, float, float]] = []
-        for (a, d, ca, sa), angle in zip(self._rows, [*q, 0.0], strict=True):
-            px, py, pz = px + a * xx, py + a * xy, pz + a * xz
-            yx, zx = ca * yx + sa * zx, ca * zx - sa * yx
-            yy, zy = ca * yy + sa * zy, ca * zy - sa * yy
-            yz, zz = ca * yz + sa * zz, ca * zz - sa * yz
-            px, py, pz = px + d * zx, py + d * zy, pz + d * zz
+        axes: list[Axis] = []
+        for (a, d, ca, sa), angle in zip(self._rows, q, strict=True):
+            if a:
+                px, py, pz = px + a * xx, py + a * xy, pz + a * xz
+            if ca == 0.0:  # most arms' axes stand square to each other: nothing to multiply
+                if sa > 0:
+                    yx, yy, yz, zx, zy, zz = zx, zy, zz, -yx, -yy, -yz
+                else:
+                    yx, yy, yz, zx, zy, zz = -zx, -zy, -zz, yx, yy, yz
+            elif ca != 1.0:
+                yx, zx = ca * yx + sa * zx, ca * zx - sa * yx
+                yy, zy = ca * yy + sa * zy, ca * zy - sa * yy
+                yz, zz = ca * yz + sa * zz, ca * zz - sa * yz
+            if d:
+                px, py, pz = px + d * zx, py + d * zy, pz + d * zz
             c, s = math.cos(angle), math.sin(angle)
             xx, yx = c * xx + s * yx, c * yx - s * xx
             xy, yy = c * xy + s * yy, c * yy - s * xy
@@ -67,19 +90,33 @@ class Single:
         px += tx * xx + ty * yx + tz * zx
         py += tx * xy + ty * yy + tz * zy
         pz += tx * xz + ty * yz + tz * zz
-        flange = np.array([[xx, xy, xz], [yx, yy, yz], [zx, zy, zz]])  # its axes as rows
-        (d00, d01, d02), (d10, d11, d12), (d20, d21, d22) = (T[:3, :3] @ self._back @ flange).tolist()
-        gx, gy, gz = T[:3, 3].tolist()
-        rx, ry, rz = (d21 - d12) / 2, (d02 - d20) / 2, (d10 - d01) / 2
+        g00, g01, g02, g10, g11, g12, g20, g21, g22, gx, gy, gz = goal
+        # half of what the turn from here to the goal has off its diagonal
+        rx = (g20 * xy + g21 * yy + g22 * zy - g10 * xz - g11 * yz - g12 * zz) / 2
+        ry = (g00 * xz + g01 * yz + g02 * zz - g20 * xx - g21 * yx - g22 * zx) / 2
+        rz = (g10 * xx + g11 * yx + g12 * zx - g00 * xy - g01 * yy - g02 * zy) / 2
         norm = math.sqrt(rx * rx + ry * ry + rz * rz)
         if norm > 1e-12:
-            factor = math.atan2(norm, (d00 + d11 + d22 - 1) / 2) / norm
+            trace = g00 * xx + g01 * yx + g02 * zx + g10 * xy + g11 * yy + g12 * zy + g20 * xz + g21 * yz + g22 * zz
+            factor = math.atan2(norm, (trace - 1) / 2) / norm
             rx, ry, rz = rx * factor, ry * factor, rz * factor
-        columns: list[float] = []
+        axes.append((xx, xy, xz, px, py, pz))
+        return [gx - px, gy - py, gz - pz, rx, ry, rz], axes
+
+    def miss(self, q: Array, T_world_tcp: Pose) -> tuple[float, float]:
+        """How far joint angles q (n,) [rad] leave the TCP from a pose (4, 4) [m], and how far turned [rad]."""
+        error, _ = self.error(q.tolist(), self.goal(T_world_tcp))
+        return math.hypot(*error[:3]), math.hypot(*error[3:])
+
+    @staticmethod
+    def jacobian(axes: list[Axis]) -> list[Column]:
+        """(n,) columns of the geometric Jacobian, of what :meth:`error` gives."""
+        *_, px, py, pz = axes[-1]
+        columns: list[Column] = []
         for ax, ay, az, ox, oy, oz in axes[:-1]:
             lx, ly, lz = px - ox, py - oy, pz - oz
-            columns += (ay * lz - az * ly, az * lx - ax * lz, ax * ly - ay * lx, ax, ay, az)
-        return [gx - px, gy - py, gz - pz, rx, ry, rz], columns
+            columns.append((ay * lz - az * ly, az * lx - ax * lz, ax * ly - ay * lx, ax, ay, az))
+        return columns
 
     def newton(
         self,
@@ -103,42 +140,58 @@ class Single:
             damping: λ² beside J Jᵀ; more of it is added while the error is large.
             limits: Keep within the joint limits.
         """
+        at: list[float] = q.tolist()
         if limits:
-            q = np.minimum(np.maximum(q, self._low), self._high)
+            at = [min(max(v, low), high) for v, low, high in zip(at, self._lower, self._upper, strict=True)]
+        to = None if towards is None else towards.tolist()
         held: list[int] = []
-        error, columns = self.error(q.tolist(), T_world_tcp)
+        goal = self.goal(T_world_tcp)
+        error, axes = self.error(at, goal)
         for _ in range(steps):
             size = max(map(abs, error))
-            if size < enough and towards is None:
+            if size < enough and to is None:
                 break
-            Jt = np.array(columns).reshape(-1, 6)
-            if held:
-                Jt[held] = 0.0
-            G = Jt.T @ Jt
-            G.flat[::7] += damping + 1e-2 * min(size, 1.0) ** 2
-            aim = np.array(error)
-            if towards is None:
-                dq = Jt @ np.linalg.solve(G, aim)
-            else:
-                rest = towards - q
-                rest[held] = 0.0
-                dq = Jt @ np.linalg.solve(G, aim - rest @ Jt) + rest
-            longest = float(np.abs(dq).max())
-            if longest > _LONGEST:
-                dq *= _LONGEST / longest
-            step = dq.tolist()
-            values = (q + dq).tolist()
+            columns = self.jacobian(axes)
+            for joint in held:
+                columns[joint] = _NONE
+            step = self._step(columns, error, damping + 1e-2 * min(size, 1.0) ** 2, at, to, held)
+            longest = max(map(abs, step))
+            share = _LONGEST / longest if longest > _LONGEST else 1.0
             held = []
-            for joint, value in enumerate(values) if limits else ():
-                low, high = self._lower[joint], self._upper[joint]
-                if value <= low + _EDGE:
-                    values[joint] = max(value, low)
-                    if step[joint] < 0:
-                        held.append(joint)
-                elif value >= high - _EDGE:
-                    values[joint] = min(value, high)
-                    if step[joint] > 0:
-                        held.append(joint)
-            q = np.array(values)
-            error, columns = self.error(values, T_world_tcp)
-        return Solved(q, math.hypot(*error[:3]), math.hypot(*error[3:]))
+            for joint, change in enumerate(step):
+                value = at[joint] + share * change
+                if limits:
+                    low, high = self._lower[joint], self._upper[joint]
+                    if value <= low + _EDGE:
+                        value = max(value, low)
+                        if change < 0:
+                            held.append(joint)
+                    elif value >= high - _EDGE:
+                        value = min(value, high)
+                        if change > 0:
+                            held.append(joint)
+                at[joint] = value
+            error, axes = self.error(at, goal)
+        return Solved(np.array(at), math.hypot(*error[:3]), math.hypot(*error[3:]))
+
+    @staticmethod
+    def _step(
+        columns: list[Column],
+        error: list[float],
+        damping: float,
+        at: list[float],
+        towards: list[float] | None,
+        held: list[int],
+    ) -> list[float]:
+        """(n,) change of the joint angles [rad]; what the error leaves free moves ``towards`` (n,), if that is asked for."""
+        if towards is None:
+            return least_step(columns, error, damping)
+        rest = [0.0 if joint in held else to - v for joint, (to, v) in enumerate(zip(towards, at, strict=True))]
+        moved = [sum(c * r for c, r in zip(row, rest, strict=True)) for row in zip(*columns, strict=True)]
+        step = least_step(columns, [e - m for e, m in zip(error, moved, strict=True)], damping)
+        return [s + r for s, r in zip(step, rest, strict=True)]
+
+
+def _exact(value: float) -> float:
+    """A sine or cosine, 0 or ±1 where it is that but for rounding."""
+    return float(round(value)) if abs(value - round(value)) < 1e-12 else value
