@@ -117,6 +117,28 @@ def test_no_load_needs_no_force() -> None:
     assert GripStatics(pads(0.04), 0.5).required_force(np.zeros(6)) == 0
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_what_a_force_bears_is_what_is_asked_for(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    slope = rng.normal(0, 0.2, 3)
+    contacts = pads(rng.uniform(0.003, 0.06), 0.0088, rng.uniform(0.001, 0.009))
+    inward = contacts.inward + slope
+    contacts = Contacts(contacts.points, inward / np.linalg.norm(inward, axis=1, keepdims=True), contacts.pad)
+    wrenches = rng.normal(size=(10, 6)) * [1, 1, 1, 0.03, 0.03, 0.03]
+    needed = [GripStatics(contacts, 0.5).required_force(wrench) for wrench in wrenches]
+    assert seed in {3, 6} or all(math.isfinite(force) for force in needed)  # of these two, the faces slope too much
+    grip = GripStatics(contacts, 0.5)  # asked again and again, it goes on from its last answer
+    for wrench, force in zip(wrenches, needed, strict=True):
+        if force == math.inf:
+            assert not grip.bears(wrench, 1e3)
+            continue
+        for share in (0.5, 0.999, 1.0, 1.001, 1.05, 3.0):
+            assert grip.bears(wrench, share * force) == (share >= 1), share
+    assert grip.required_force(wrenches[0]) == needed[0]
+    assert grip.bears(np.zeros(6), 0.0)
+    assert not grip.bears(wrenches[0], 0.0)
+
+
 def by_linear_programme(contacts: Contacts, mu: float, wrench: Array) -> float:
     """The same by a solver, over thousands of forces on the surface of the friction ellipsoids."""
     optimize = pytest.importorskip("scipy.optimize")

@@ -186,3 +186,14 @@ def test_the_way_there_moves_all_joints_evenly() -> None:
         plan_transit(clearance, left, right[:6], 0.04)
     with pytest.raises(UnknownName, match="tower"):
         plan_transit(clearance, left, right, 0.04, ("towr",))
+
+
+def test_poses_that_are_none_are_refused() -> None:
+    scene = Scene((block("cube", (0.04, 0.04, 0.04), 0.5, 0),))
+    T = translation(0.5, 0, 0.03) @ DOWN
+    clearance = Clearance(scene, PANDA)
+    for pregrasp, grasp in ((before(T), np.eye(4) * 2), (np.eye(4) * 2, T)):
+        with pytest.raises(InputError, match="no rigid pose"):
+            plan_approach(KINEMATICS, clearance, pregrasp, grasp, 0.08, ("cube",))
+    with pytest.raises(InputError, match="no rigid pose"):
+        plan_straight(KINEMATICS, clearance, PANDA.home, np.eye(4) * 2, 0.08)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,7 +15,9 @@ from sagehand.world.robot.chain import Chain
 from sagehand.world.robot.description import load_robot
 from sagehand.world.robot.ik import numeric
 from sagehand.world.robot.kinematics import POSITION_TOLERANCE_M, ROTATION_TOLERANCE_RAD, Kinematics
+from sagehand.world.robot.line import line
 from sagehand.world.robot.newton import newton, pose_error
+from sagehand.world.robot.normal import least_step
 from sagehand.world.robot.single import Single
 
 DOWN = axis_rotation("x", math.pi)
@@ -85,6 +88,44 @@ def test_array_code_and_plain_numbers_are_the_same_method(panda: Kinematics) -> 
         np.testing.assert_allclose(one.q, many.q[0], atol=1e-8)
         assert one.position_m == pytest.approx(float(many.position_m[0]), abs=1e-9)
         assert one.rotation_rad == pytest.approx(float(many.rotation_rad[0]), abs=1e-9)
+
+
+@pytest.mark.parametrize("lean", [0.0, 0.3])
+def test_plain_numbers_make_the_error_and_the_jacobian_of_array_code(panda: Kinematics, lean: float) -> None:
+    dh = panda.robot.dh.copy()
+    dh[:, 2] += lean * np.arange(len(dh))  # axes that do not stand square to each other, too
+    chain, single = Chain(replace(panda.robot, dh=dh)), Single(replace(panda.robot, dh=dh))
+    Q, goals = legal(panda, 30, seed=11), chain.forward(legal(panda, 30, seed=12))
+    links = chain.links(Q)
+    errors, jacobians = pose_error(links.tcp, goals), chain.jacobian(links)
+    for row, q in enumerate(Q):
+        error, axes = single.error(q.tolist(), single.goal(goals[row]))
+        np.testing.assert_allclose(error, errors[row], atol=1e-12)
+        np.testing.assert_allclose(np.array(single.jacobian(axes)).T, jacobians[row], atol=1e-12)
+        np.testing.assert_allclose(
+            single.miss(q, goals[row]), (np.linalg.norm(error[:3]), np.linalg.norm(error[3:])), rtol=1e-12
+        )
+
+
+@pytest.mark.parametrize("damping", [1e-6, 1e-2])
+def test_a_step_is_that_of_damped_least_squares(panda: Kinematics, damping: float) -> None:
+    rng = np.random.default_rng(13)
+    for q in legal(panda, 20, seed=13):
+        J, error = panda.jacobian(q), rng.normal(size=6)
+        J[:, rng.integers(7)] = 0.0  # a joint that is held
+        step = least_step([tuple(column) for column in J.T.tolist()], error.tolist(), damping)
+        np.testing.assert_allclose(step, J.T @ np.linalg.solve(J @ J.T + damping * np.eye(6), error), rtol=1e-6)
+
+
+def test_a_line_turns_by_half_a_circle_if_it_has_to() -> None:
+    T = rpy(0.3, 0.2, 0.1)
+    T[:3, 3] = 0.4, 0.1, 0.2
+    for axis in "xyz":
+        to = translation(0.1, 0.0, -0.1) @ axis_rotation(axis, math.pi) @ T
+        poses = line(T, to, np.array([0.0, 0.5, 1.0]))
+        np.testing.assert_allclose(poses[[0, 2]], [T, to], atol=1e-9)
+        np.testing.assert_allclose(poses[1, :3, 3], (T[:3, 3] + to[:3, 3]) / 2, atol=1e-12)
+        assert angle_between(T, poses[1]) == pytest.approx(math.pi / 2)
 
 
 def test_newton_ends_where_the_error_is_none_and_never_outside(panda: Kinematics) -> None:
@@ -233,6 +274,14 @@ class TestStraight:
                 assert angle_between(T, at) == pytest.approx(share * whole, abs=1e-3)
                 assert angle_between(at, to) == pytest.approx((1 - share) * whole, abs=1e-3)
         assert done >= 8
+
+    def test_what_is_not_checked_is_the_same_path(self, panda: Kinematics) -> None:
+        T = translation(0.5, 0, 0.2) @ DOWN
+        q = panda.all_inverse(T, 1)[0]
+        to = translation(0.5, 0, 0.1) @ DOWN
+        checked = panda.straight(q, T, to, 20)
+        assert checked is not None
+        np.testing.assert_array_equal(panda.follow(q, T, to, 20), checked)
 
     def test_it_keeps_to_the_posture_it_begins_with(self, panda: Kinematics) -> None:
         T = translation(0.5, 0, 0.2) @ DOWN

@@ -228,8 +228,9 @@ class Clearance:
         count = len(bodies.centre)
         looked = np.array([n for n in range(count) if n % _SELF_EVERY == 0 or n == count - 1])
         centre = bodies.centre[looked]
-        apart = centre[:, first] - centre[:, second]
-        row, pair = np.nonzero(np.einsum("npi,npi->np", apart, apart) < envelope.pair_radius**2)
+        apart = centre.take(first, axis=1)
+        apart -= centre.take(second, axis=1)
+        row, pair = np.nonzero(np.einsum("npi,npi->np", apart, apart) < envelope.pair_squares)
         if not len(row):
             return best
         row = looked[row]

@@ -189,8 +189,8 @@ class Envelope:
         first, second = np.nonzero(joint[None, :] - joint[:, None] > 1)
         self.pairs = first, second
         """Numbers of the bodies, the one nearer to the base first, that may meet each other."""
-        self.pair_radius: Array = self.radius[first] + self.radius[second]
-        """Of each pair, the radii of the two balls together [m]."""
+        self.pair_squares: Array = (self.radius[first] + self.radius[second]) ** 2
+        """Of each pair, the radii of the two balls together, squared [m²]."""
 
     def _body(self, name: str) -> int:
         for prefix in ("", "hand/"):

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,12 +77,9 @@ def descend(
         friction: Between tip and object, and object and table.
         down: (3,) unit, the world's down in the grasp frame; default: the approach.
     """
-    palm = jaws.part == 2
-    finger = jaws.landing[~palm]
-    first = finger + np.array([0.0, width_m / 2, 0.0])
-    points = np.concatenate([first, first * np.array([1.0, -1.0, 1.0]), jaws.landing[palm]])
-    part = np.concatenate([jaws.part[~palm]] * 2 + [jaws.part[palm]])
-    side = np.concatenate([np.full(len(first), 1), np.full(len(first), -1), np.zeros(int(palm.sum()), dtype=np.int64)])
+    faces = _faces(jaws)
+    points, part = faces.points.copy(), faces.part
+    points[:, 1] += faces.side * (width_m / 2)
     T = invert(T_grasp_object)
     start = points - np.array([0.0, 0.0, stretch_m])
     begin = start @ T[:3, :3].T + T[:3, 3]
@@ -88,13 +87,12 @@ def descend(
     hits = lines.along(0.0, stretch_m + 0.06)
     left = stretch_m - hits.distance  # of the way, when this point meets the object
     left[lines.inside()] = stretch_m  # it is in the way from the start
-    between = palm & (np.abs(jaws.landing[:, 0]) <= jaws.pad_x_m) & (np.abs(jaws.landing[:, 1]) < width_m / 2)
-    inner = np.concatenate([np.zeros(2 * len(first), dtype=bool), between[palm]])
-    top = float(np.min(jaws.palm_z_m - left[inner], initial=math.inf))
+    between = faces.middle[np.abs(points[faces.middle, 1]) < width_m / 2]
+    top = float(np.min(jaws.palm_z_m - left[between], initial=math.inf))
     meets = left > 0
     if not meets.any():
         return Descent(0.0, "", False, 0.0, top)
-    landed = [meets & (part == 0) & (side == s) for s in (1, -1)]
+    landed = [meets & tip for tip in faces.tips]
     pushed = 0.0
     below = np.array([0.0, 0.0, 1.0]) if down is None else down
     if landed[0].any() != landed[1].any():
@@ -120,6 +118,35 @@ def descend(
         friction,
     )
     return Descent(float(left[at]), ("tip", "finger", "palm")[part[at]], both, pushed, top, wedged, point)
+
+
+class _Faces(NamedTuple):
+    """The leading faces of both fingers and the palm, the fingers closed.
+
+    Attributes:
+        points: (N, 3) from the TCP [m].
+        part: (N,) as in :class:`Jaws`.
+        side: (N,) which way a point goes along y as the fingers open: 1, −1; 0 for the palm.
+        tips: (2, N) whether it is of the tip at +y, and of that at −y.
+        middle: (M,) numbers of the palm's points that are over the pads.
+    """
+
+    points: Array
+    part: NDArray[np.int64]
+    side: Array
+    tips: NDArray[np.bool_]
+    middle: NDArray[np.intp]
+
+
+@lru_cache(maxsize=8)
+def _faces(jaws: Jaws) -> _Faces:
+    palm = jaws.part == 2
+    finger, of_finger = jaws.landing[~palm], jaws.part[~palm]
+    points = np.concatenate([finger, finger * np.array([1.0, -1.0, 1.0]), jaws.landing[palm]])
+    part = np.concatenate([of_finger, of_finger, jaws.part[palm]])
+    side = np.repeat([1.0, -1.0, 0.0], [len(finger), len(finger), int(palm.sum())])
+    middle = np.flatnonzero((part == 2) & (np.abs(points[:, 0]) <= jaws.pad_x_m))
+    return _Faces(points, part, side, np.array([(part == 0) & (side == s) for s in (1, -1)]), middle)
 
 
 def _slips_off(

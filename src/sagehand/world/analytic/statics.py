@@ -216,7 +216,6 @@ class _Basis:
         self.extra = -1
         """Which is the one that is asked for; −1 while it is not in."""
         self.cost = np.array([price] * 5 + [_DEAR] * 2)
-        self._change = np.empty((7, 8))
 
     @property
     def reach(self) -> float:
@@ -245,7 +244,7 @@ class _Basis:
             return False
         row_of = self._table[leave] / rises[leave]
         row_of[7] = amount
-        self._table -= np.multiply(step[:, None], row_of, out=self._change)
+        self._table -= step.reshape(7, 1).dot(row_of.reshape(1, 8))
         self._table[leave] = row_of
         self.columns[leave], self.cost[leave], self.made[leave] = column, price, made
         if extra:
