@@ -65,10 +65,14 @@ class Lines:
         count = way.shape[1]
         if not len(self.numbers):
             return Bundle(np.full(count, np.inf), np.full(count, -1))
-        way = np.where((way >= _OUTSIDE) & (way <= reach_m), way, np.inf)
-        row = way.argmin(axis=0)
-        best = way[row, np.arange(count)]
-        return Bundle(best, np.where(best < np.inf, self.numbers[row], -1))
+        np.copyto(way, np.inf, where=~((way >= _OUTSIDE) & (way <= reach_m)))
+        if len(way) == 1:
+            best, solid = way[0], np.full(count, self.numbers[0])
+        else:
+            row = way.argmin(axis=0)
+            best, solid = way[row, np.arange(count)], self.numbers.take(row)
+        np.copyto(solid, -1, where=best == np.inf)
+        return Bundle(best, solid)
 
 
 class Caster:
@@ -150,7 +154,7 @@ class Caster:
     def _cross(self, kind: SolidKind, near: NDArray[np.int64], origins: Array, direction: Array) -> tuple[Array, Array]:
         """(S, N) where lines go into solids of one kind, and where they come out."""
         R = self._to_solid[near]
-        o = np.matmul(R, origins.T)  # (S, 3, N)
+        o = R.reshape(-1, 3).dot(origins.T).reshape(len(near), 3, len(origins))  # (S, 3, N)
         o -= self._shift[near]
         d = (R @ direction)[:, :, None]  # (S, 3, 1)
         size = self._size[near]
@@ -173,7 +177,8 @@ class Caster:
                 enter = np.min([np.where(h, p[0], np.inf) for h, p in zip(hit, parts, strict=True)], axis=0)
                 leave = np.max([np.where(h, p[1], -np.inf) for h, p in zip(hit, parts, strict=True)], axis=0)
         missed = enter > leave
-        enter[missed], leave[missed] = np.inf, -np.inf
+        np.copyto(enter, np.inf, where=missed)
+        np.copyto(leave, -np.inf, where=missed)
         return enter, leave
 
 
@@ -194,7 +199,9 @@ def _slabs(o: Array, d: Array, half: Array) -> tuple[Array, Array]:
     """Lines (S, k, N), directions (S, k, 1) and slabs (S, k, 1): where they are in all k slabs."""
     d = np.where(np.abs(d) < _PARALLEL, _PARALLEL, d)
     middle, wide = o * (-1.0 / d), half / np.abs(d)
-    return np.asarray((middle - wide).max(axis=1)), np.asarray((middle + wide).min(axis=1))
+    enter = np.maximum.reduce(middle - wide, axis=1)
+    middle += wide
+    return np.asarray(enter), np.asarray(np.minimum.reduce(middle, axis=1))
 
 
 def _ball(o: Array, d: Array, radius: Array) -> tuple[Array, Array]:
@@ -218,9 +225,12 @@ def _tube(o: Array, d: Array, size: Array) -> tuple[Array, Array]:
 
 def _quadratic(a: Array, half_b: Array, c: Array) -> tuple[Array, Array]:
     root = half_b * half_b - a * c
-    s = np.sqrt(np.maximum(root, 0))
     miss = root < 0
-    return np.where(miss, np.inf, (-half_b - s) / a), np.where(miss, -np.inf, (s - half_b) / a)
+    s = np.sqrt(np.maximum(root, 0, out=root), out=root)
+    enter, leave = (-half_b - s) / a, (s - half_b) / a
+    np.copyto(enter, np.inf, where=miss)
+    np.copyto(leave, -np.inf, where=miss)
+    return enter, leave
 
 
 def _normal(kind: SolidKind, p: Array, size: Array) -> Array:
