@@ -11,28 +11,25 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sagehand.world.analytic.cast import Caster
 from sagehand.world.analytic.jaws import Jaws
-from sagehand.world.analytic.statics import LENGTH_M, Contacts, GripStatics
-from sagehand.world.frames import Pose, angle_between, axis_rotation, pose, translation
+from sagehand.world.analytic.squeeze import Steps, pushes_down, unbalanced
+from sagehand.world.analytic.statics import Contacts, GripStatics
+from sagehand.world.frames import Pose, angle_between, translation
 
 __all__ = ["Closing", "close", "extent"]
 
 Array = NDArray[np.float64]
-PATCH_M = 0.0001
-"""What lies so near the first point touched is touched, too [m]: pads and objects are stiff."""
 _MOVES = 20
 _MOST_TURN = math.radians(60)
 _MOST_SHIFT = 0.03
-_STEP_M = 0.002
-_MOST_STEP = math.radians(50)
-_FINE = math.radians(1.5)
-_HALF_PAD_M = 0.0088
-_SQUARE = math.cos(math.radians(3))
+_AROUND = np.array([(math.cos(a), math.sin(a)) for a in np.arange(8) * math.pi / 4]).T
+"""(2, 8) units all round."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,31 +93,25 @@ def close(
     held = pressed = False
     overlap = 0.0
     locks = friction if lock is None else lock
-    steps = _Steps()
+    steps = Steps()
     for _ in range(_MOVES):
         touch = _touch(caster, T, jaws, width_m, steps.blur_m)
         if touch is None:
             return Closing(0.0, T, None, None, first_slope or 0.0, turn, slid, centred, 0.0, False, pressed)
-        width, shift, contacts, overlap, lean = touch
-        T = translation(y=shift) @ T
-        centred += shift
+        width, contacts, overlap = touch.width_m, touch.contacts, touch.overlap_m
+        T = translation(y=touch.shift_m) @ T
+        centred += touch.shift_m
         if first_slope is None:
             first_slope = float(np.max(np.arccos(np.clip(np.abs(contacts.inward[:, 1]), 0, 1))))
-        push = _unbalanced(contacts, width, locks)
-        sure = (
-            bool((np.abs(contacts.inward[:, 1]) > _SQUARE).all()) if push is None else float(np.abs(push).max()) > 1e-6
-        )
-        if not sure:  # edges, or too near to tell in this way
-            exact = GripStatics(contacts, locks)
-            push = None if exact.stable else exact.residual
+        push = unbalanced(contacts, width, locks)
         if push is None:
             held = True
             break
-        if on_table and _is_down(push, down):
+        if on_table and pushes_down(push, down):
             pressed = True
             break
-        step = steps.next(push, contacts, lean)
-        slid += step.shift
+        step = steps.next(push, contacts, touch.lean)
+        slid += step.shift_m
         T = step.T @ T
         turn = angle_between(T_grasp_object, T)
         if turn > _MOST_TURN or slid > _MOST_SHIFT:
@@ -138,12 +129,28 @@ def extent(caster: Caster, T_grasp_object: Pose, jaws: Jaws, reach_m: float = 0.
     return total if math.isfinite(total) else 0.0
 
 
-def _touch(
-    caster: Caster, T: Pose, jaws: Jaws, width_m: float, blur_m: float = PATCH_M
-) -> tuple[float, float, Contacts, float, Array] | None:
-    """When both pads touch: width, shift along y, contacts, overlap, and the lean (3,) of the faces touched against each other.
+class _Touch(NamedTuple):
+    """Both pads touch.
 
-    None if there is nothing for both to touch. The pads lie opposite each other, so one line serves a point of both.
+    Attributes:
+        width_m: Between the pads [m].
+        shift_m: How far the object moves along the closing axis until they do [m].
+        contacts: Where.
+        overlap_m: How far the fingers overlap it along the approach [m].
+        lean: (3,) of the faces touched against each other.
+    """
+
+    width_m: float
+    shift_m: float
+    contacts: Contacts
+    overlap_m: float
+    lean: Array
+
+
+def _touch(caster: Caster, T: Pose, jaws: Jaws, width_m: float, blur_m: float) -> _Touch | None:
+    """When both pads touch; None if there is nothing for both.
+
+    The pads lie opposite each other, so one line serves a point of both.
     """
     R = T[:3, :3]
     xz, recess = jaws.pad_xz, jaws.recess_m
@@ -177,7 +184,7 @@ def _touch(
     seen = np.isfinite(depths[0]) | np.isfinite(depths[1])
     overlap = float(jaws.pad_z_m[1] - xz[seen, 1].min())
     lean = (inner[:split].mean(axis=0) - inner[split:].mean(axis=0)) / 2
-    return width, shift, Contacts(points, inward, pad), overlap, lean
+    return _Touch(width, shift, Contacts(points, inward, pad), overlap, lean)
 
 
 def _corners(xz: Array, of: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -203,108 +210,3 @@ def _normals(points: Array, inward: Array, sign: Array, jaws: Jaws, whole: NDArr
     n[~across_z, 2] = 0.0
     n[:, 1] = np.where(across_x | across_z, inward[:, 1], sign)
     return np.asarray(n / np.maximum(np.sqrt((n * n).sum(axis=1, keepdims=True)), 1e-9))
-
-
-def _unbalanced(contacts: Contacts, width_m: float, friction: float) -> Array | None:
-    """What a squeeze of 1 N leaves unbalanced: (5,) as :attr:`GripStatics.residual`; None if friction holds the object.
-
-    Nguyen's test on the two patches: it is held if the line between their nearest points, seen along the closing axis, lies
-    within both friction cones. :class:`GripStatics` answers the same exactly, but takes longer.
-    """
-    rows = contacts.points.tolist()
-    normals = contacts.inward.tolist()
-    split = len(rows) - int(contacts.pad.sum())  # those of the first pad come first
-    (low1, high1, n1), (low2, high2, n2) = (
-        _patch(rows[:split], normals[:split]),
-        _patch(rows[split:], normals[split:]),
-    )
-    # nearest points of the two patches; where they overlap the middle of what they share
-    p1, p2 = [0.0, width_m / 2, 0.0], [0.0, -width_m / 2, 0.0]
-    for axis in (0, 2):
-        middle = (max(low1[axis], low2[axis]) + min(high1[axis], high2[axis])) / 2
-        p1[axis] = min(max(middle, low1[axis]), high1[axis])
-        p2[axis] = min(max(middle, low2[axis]), high2[axis])
-    line = [b - a for a, b in zip(p1, p2, strict=True)]
-    least = math.hypot(*line) / math.hypot(1, friction)
-    along1, along2 = _dot(line, n1), _dot(line, n2)
-    if along1 >= least and -along2 >= least:
-        return None
-    taken = 2 * friction * abs(n1[1])
-    force = [_less(n1[axis] + n2[axis], taken) for axis in (0, 2)]  # both lean the same way: it is pushed along
-    # the couple of the two presses, less that of two equal and opposite forces of friction
-    borne = friction * min(abs(along1), abs(along2))
-    m1, m2 = _moment(p1, n1), _moment(p2, n2)
-    moment = [_less(m1[axis] + m2[axis], borne) / LENGTH_M if axis != 1 else 0.0 for axis in range(3)]
-    return np.array([*force, *moment])
-
-
-def _patch(points: list[list[float]], normals: list[list[float]]) -> tuple[list[float], list[float], list[float]]:
-    """Lowest and highest corner of a patch, and its mean normal."""
-    columns = list(zip(*points, strict=True))
-    n = [sum(column) for column in zip(*normals, strict=True)]
-    size = max(math.hypot(*n), 1e-9)
-    return [min(c) for c in columns], [max(c) for c in columns], [v / size for v in n]
-
-
-def _dot(a: list[float], b: list[float]) -> float:
-    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
-
-
-def _moment(p: list[float], f: list[float]) -> list[float]:
-    return [p[1] * f[2] - p[2] * f[1], p[2] * f[0] - p[0] * f[2], p[0] * f[1] - p[1] * f[0]]
-
-
-def _less(value: float, friction: float) -> float:
-    """What friction leaves of a push."""
-    return math.copysign(max(abs(value) - friction, 0.0), value)
-
-
-def _is_down(push: Array, down: Array) -> bool:
-    """Whether what moves the object is mainly a force towards the table."""
-    force = np.array([push[0], 0.0, push[1]])
-    return float(force @ down) > 0.5 * float(np.abs(push).max()) and float(np.abs(push[2:]).max()) < float(
-        np.abs(force).max()
-    )
-
-
-@dataclass(frozen=True, eq=False)
-class _Step:
-    T: Pose
-    shift: float
-
-
-class _Steps:
-    """Small motions of the object under what the squeeze leaves unbalanced; where one overshoots, the next is half as large."""
-
-    def __init__(self) -> None:
-        self._cap = {2: _MOST_STEP, 3: _MOST_STEP, 4: _MOST_STEP}
-        self._sign: dict[int, float] = {}
-        self._last: dict[int, float] = {}
-        self.blur_m = PATCH_M
-        """What lies so near the first point touched is touched: more while the object rocks to and fro between two faces [m]."""
-
-    def next(self, push: Array, contacts: Contacts, lean: Array) -> _Step:
-        """The next."""
-        kind = int(np.argmax(np.abs(push)))
-        sign = math.copysign(1.0, float(push[kind]))
-        if kind < 2:
-            T = translation(x=sign * _STEP_M) if kind == 0 else translation(z=sign * _STEP_M)
-            return _Step(T, _STEP_M)
-        axis, angle = "xyz"[kind - 2], math.radians(3)
-        if axis != "y":
-            # flat faces come to lie flat on the pads: by the angle at which they lean against each other, if it goes that way
-            tilt = math.atan2(float(lean[2 if axis == "x" else 0]), -float(lean[1])) * (1 if axis == "x" else -1)
-            if math.radians(0.05) < tilt * sign < _MOST_STEP:
-                angle = abs(tilt)
-        if self._sign.get(kind, sign) != sign:
-            self._cap[kind] = min(self._cap[kind], self._last[kind]) / 2
-            if self._cap[kind] < _FINE:
-                self.blur_m = max(PATCH_M, _HALF_PAD_M * self._cap[kind])
-        angle = min(angle, self._cap[kind])
-        self._sign[kind] = sign
-        self._last = self._last | {kind: angle}
-        middle = contacts.points.mean(axis=0)
-        return _Step(pose(middle) @ axis_rotation(axis, sign * angle) @ pose(-middle), 0.0)
-
-
-_AROUND = np.array([(math.cos(a), math.sin(a)) for a in np.arange(8) * math.pi / 4]).T
