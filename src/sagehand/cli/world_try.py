@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,9 +16,6 @@ from sagehand.cli.world_picture import RobotOption, size_of
 from sagehand.errors import InputError
 
 if TYPE_CHECKING:
-    from sagehand.world.executor import Executor
-    from sagehand.world.grasp import Grasp
-    from sagehand.world.noise import ExecutionNoise
     from sagehand.world.robot.description import Robot
     from sagehand.world.scene import Scene
     from sagehand.world.tries import TryResult
@@ -78,23 +79,12 @@ def try_(
     """
     from sagehand.world.noise import ExecutionNoise
     from sagehand.world.robot.description import load_robot
-    from sagehand.world.scenes import load_scene, single
-    from sagehand.world.tries import adjusted, chosen_grasp, executor_for
+    from sagehand.world.tries import adjusted, chosen_grasp, executor_for, try_grasp
 
-    shift = _offset(offset)
-    if size is not None and animate is None:
-        raise InputError("--size is the film's, and none is asked for", hint="add --animate FILE, or leave it out")
-    pixels = size_of(size or "480x360")
-    if animate is not None:
-        from sagehand.world.animate import check_suffix
-
-        check_suffix(animate)
-    arm = load_robot(robot)
-    placed = single(target, seed) if scene is None else load_scene(scene, seed)
-    name = placed.objects[0].name if scene is None else target
-    placed[name]  # named wrongly: told before anything is done
+    shift, film, arm = _offset(offset), _film(animate, size), load_robot(robot)
+    placed, name = _placed(target, scene, seed)
     shaken = ExecutionNoise(seed or 0, "try", scale=noise) if noise else None
-    executor_for(executor, arm, faithful=faithful)
+    where = executor_for(executor, arm, faithful=faithful)
     wanted = adjusted(
         chosen_grasp(placed, name, grasp, arm, force),
         arm,
@@ -102,52 +92,79 @@ def try_(
         yaw_rad=_radians(yaw),
         offset_m=shift,
     )
-    result = _run(placed, name, wanted, arm, executor, faithful, shaken, animate, pixels)
-    doc = result.to_dict() | {"film": None if animate is None else str(animate), "seed": seed, "noise": noise}
+    tried = partial(try_grasp, placed, name, wanted, noise=shaken)
+    if film is None:
+        result = tried(where)
+    elif executor == "physics":
+        result = _recorded(film, tried, placed, name, arm)
+    else:
+        result = _drawn(film, tried(where), arm)
+    doc = result.to_dict() | {"film": None if film is None else str(film.path), "seed": seed, "noise": noise}
     emit(doc, as_json, lambda: _text(doc))
 
 
-def _run(
-    scene: Scene,
-    name: str,
-    grasp: Grasp,
-    robot: Robot,
-    executor: str,
-    faithful: bool,
-    noise: ExecutionNoise | None,
-    film: Path | None,
-    size: tuple[int, int],
-) -> TryResult:
-    import time
+def _placed(target: str, scene: str | None, seed: int | None) -> tuple[Scene, str]:
+    """Where the object stands, alone or in a scene, and its name there; named wrongly it is told before anything is done."""
+    from sagehand.world.scenes import load_scene, single
 
-    from sagehand.world.tries import executor_for, try_grasp
+    placed = single(target, seed) if scene is None else load_scene(scene, seed)
+    name = placed.objects[0].name if scene is None else target
+    placed[name]
+    return placed, name
+
+
+@dataclass(frozen=True)
+class _Film:
+    path: Path
+    size: tuple[int, int]
+
+
+def _film(path: Path | None, size: str | None) -> _Film | None:
+    """The film that is asked for, if one is."""
+    if path is None:
+        if size is not None:
+            raise InputError("--size is the film's, and none is asked for", hint="add --animate FILE, or leave it out")
+        return None
+    from sagehand.world.animate import check_suffix
+
+    pixels = size_of(size or "480x360")
+    check_suffix(path)
+    return _Film(path, pixels)
+
+
+def _recorded(film: _Film, tried: Callable[..., TryResult], scene: Scene, name: str, robot: Robot) -> TryResult:
+    """A try in the physics, filmed as they run; what the drawing takes is not the try's time."""
+    from sagehand.world.animate import Recorder
+    from sagehand.world.tries import executor_for
 
     drawn_s = 0.0
+    with Recorder(scene, robot, name, film.size) as recorder:
 
-    def tried(where: Executor) -> TryResult:
-        return try_grasp(scene, name, grasp, where, noise=noise, clock=lambda: time.perf_counter() - drawn_s)
+        def watch(data: Any, model: Any, t: float) -> None:
+            nonlocal drawn_s
+            begun = time.perf_counter()
+            recorder(data, model, t)
+            drawn_s += time.perf_counter() - begun
 
-    if film is None:
-        return tried(executor_for(executor, robot, faithful=faithful))
-    from sagehand.world.animate import Recorder, animate, film_path
-
-    if executor == "physics":
-        with Recorder(scene, robot, name, size) as recorder:
-
-            def watch(data: Any, model: Any, t: float) -> None:
-                nonlocal drawn_s
-                begun = time.perf_counter()
-                recorder(data, model, t)
-                drawn_s += time.perf_counter() - begun
-
-            result = tried(executor_for(executor, robot, watch=watch))
-            frames = recorder.finish(result)
-    else:
-        result = tried(executor_for(executor, robot, faithful=faithful))
-        frames = film_path(result, robot, size)
-    animate(film, frames, 20)
-    announce(f"wrote {film}, {len(frames) / 20:.1f} s")
+        result = tried(executor_for("physics", robot, watch=watch), clock=lambda: time.perf_counter() - drawn_s)
+        frames = recorder.finish(result)
+    _write(film, frames)
     return result
+
+
+def _drawn(film: _Film, result: TryResult, robot: Robot) -> TryResult:
+    """A try without physics, and the way of the hand drawn afterwards."""
+    from sagehand.world.animate import film_path
+
+    _write(film, film_path(result, robot, film.size))
+    return result
+
+
+def _write(film: _Film, frames: list[Any]) -> None:
+    from sagehand.world.animate import animate
+
+    animate(film.path, frames, 20)
+    announce(f"wrote {film.path}, {len(frames) / 20:.1f} s")
 
 
 def _offset(text: str) -> tuple[float, float, float]:
