@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from types import TracebackType
-from typing import Self
 
 import numpy as np
 
 from sagehand.errors import InputError
 from sagehand.world.executor import Attempt, Observation, Put, PutCommand, PutTruth, Truth
-from sagehand.world.frames import Pose
 from sagehand.world.grasp import GraspCommand
 from sagehand.world.noise import ExecutionNoise
 from sagehand.world.scene import Scene
+from sagehand.world.trial import InHand, OneHand
 
 __all__ = ["ScriptedExecutor", "ScriptedTrial"]
 
@@ -61,30 +59,25 @@ class ScriptedExecutor:
         return Attempt(seen, truth)
 
 
-class ScriptedTrial:
-    """A scene in which nothing moves but what is held, and that goes where it is put."""
+class ScriptedTrial(OneHand[InHand]):
+    """A scene in which nothing moves but what is held, and that goes where it is put; it answers after its end, too."""
 
     def __init__(self, executor: ScriptedExecutor, scene: Scene) -> None:
         """Begin with an empty hand."""
+        super().__init__()
         self._executor, self._scene = executor, scene
-        self._held: tuple[str, Pose] | None = None
 
     @property
     def scene(self) -> Scene:
         """How things are."""
         return self._scene
 
-    @property
-    def held(self) -> str | None:
-        """Name of what is in the hand."""
-        return None if self._held is None else self._held[0]
-
     def grasp(self, command: GraspCommand) -> Attempt:
         """Answer as told; what was lifted is in the hand."""
         attempt = self._executor.answer(self._scene, command)
         if attempt.truth.success:
             placed = self._scene[command.target]
-            self._held = placed.name, np.linalg.inv(command.T_world_grasp) @ placed.T_world_object
+            self._in_hand = InHand(placed.name, np.linalg.inv(command.T_world_grasp) @ placed.T_world_object)
         return attempt
 
     def put(self, command: PutCommand) -> Put:
@@ -93,24 +86,11 @@ class ScriptedTrial:
         Raises:
             InputError: Nothing is in the hand.
         """
-        if self._held is None:
-            raise InputError("nothing is in the hand", hint="grasp something first")
-        name, T_grasp_object = self._held
-        T = np.asarray(command.T_world_grasp @ T_grasp_object)
-        self._scene = self._scene.with_objects(o.at(T) if o.name == name else o for o in self._scene.objects)
-        self._held = None
+        held = self._what_is_held()
+        T = np.asarray(command.T_world_grasp @ held.T_tcp_object)
+        self._scene = self._scene.with_objects(o.at(T) if o.name == held.name else o for o in self._scene.objects)
+        self._in_hand = None
         return Put(Observation(True, 0.0, 0.0), PutTruth(True, T, 0.0, 0.0))
-
-    def close(self) -> None:
-        """Nothing is held."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def _next(answers: Iterator[Answer]) -> Answer:

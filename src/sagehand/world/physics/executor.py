@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from types import TracebackType
-from typing import Self
 
 import numpy as np
 
-from sagehand.errors import InputError
 from sagehand.world.approach import Approach
 from sagehand.world.executor import Attempt, Observation, Put, PutCommand, Truth
 from sagehand.world.failures import Failure
-from sagehand.world.frames import Pose
 from sagehand.world.grasp import GraspCommand
-from sagehand.world.noise import ExecutionNoise, Motion
+from sagehand.world.noise import ExecutionNoise
 from sagehand.world.nudge import nudged
 from sagehand.world.physics.attempt import Try, clock_of
 from sagehand.world.physics.control import Cell, Watch
@@ -26,6 +22,7 @@ from sagehand.world.robot.description import Robot, load_robot
 from sagehand.world.robot.kinematics import Kinematics
 from sagehand.world.rules import LIMIT_S
 from sagehand.world.scene import Scene
+from sagehand.world.trial import InHand, OneHand
 
 __all__ = ["PhysicsExecutor", "PhysicsTrial", "settle"]
 
@@ -59,42 +56,23 @@ class PhysicsExecutor:
         return PhysicsTrial(scene, self.kinematics, noise, self.watch)
 
 
-class PhysicsTrial:
+class PhysicsTrial(OneHand[InHand]):
     """One scene, in which grasps are tried one after the other."""
 
     def __init__(
         self, scene: Scene, kinematics: Kinematics, noise: ExecutionNoise | None = None, watch: Watch | None = None
     ) -> None:
         """Begin with the arm at home."""
+        super().__init__(noise)
         self.kinematics = kinematics
         refuse_overlap(scene)
         self.cell = Cell(physics_model(scene, kinematics.robot), scene, watch)
-        self._scene, self._noise = scene, noise
-        self._closed = False
-        self._held: str | None = None
-        self._in_tcp: Pose | None = None
+        self._scene = scene
 
     @property
     def scene(self) -> Scene:
         """How things are now."""
         return self._scene.with_objects(o.at(self.cell.T_world(o.name)) for o in self._scene.objects)
-
-    @property
-    def held(self) -> str | None:
-        """Name of what is in the hand."""
-        return self._held
-
-    def close(self) -> None:
-        """End the trial; where things are can still be asked."""
-        self._closed = True
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def grasp(self, command: GraspCommand) -> Attempt:
         """Carry out a grasp.
@@ -104,8 +82,7 @@ class PhysicsTrial:
             UnknownName: The scene has no such object.
         """
         self._refuse_closed()
-        if self._held is not None:
-            raise InputError(f"the {self._held} is in the hand", hint="put it down first")
+        self._refuse_full()
         scene, robot = self.scene, self.kinematics.robot
         scene[command.target]
         motion = self._motion()
@@ -124,7 +101,8 @@ class PhysicsTrial:
             way = replace(way, path=nudged(self.kinematics, way.path, aim.T_world_grasp))
         attempt = Try(self.cell, self.kinematics, scene, aim, way, clock, opening, force)
         outcome = attempt.run()
-        self._held, self._in_tcp = attempt.held, attempt.in_tcp
+        if attempt.held is not None and attempt.in_tcp is not None:
+            self._in_hand = InHand(attempt.held, attempt.in_tcp)
         return outcome
 
     def put(self, command: PutCommand) -> Put:
@@ -134,21 +112,13 @@ class PhysicsTrial:
             InputError: Nothing is in the hand, or the trial was closed.
         """
         self._refuse_closed()
-        if self._held is None or self._in_tcp is None:
-            raise InputError("nothing is in the hand", hint="grasp something first")
+        held = self._what_is_held()
         put, still_held = put_down(
-            self.cell, self.kinematics, self.scene, self._held, self._in_tcp, command, self._motion()
+            self.cell, self.kinematics, self.scene, held.name, held.T_tcp_object, command, self._motion()
         )
         if not still_held:
-            self._held = self._in_tcp = None
+            self._in_hand = None
         return put
-
-    def _refuse_closed(self) -> None:
-        if self._closed:
-            raise InputError("this trial was closed", hint="start another one in its scene")
-
-    def _motion(self) -> Motion:
-        return self._noise.motion() if self._noise is not None else Motion(np.eye(4), 1.0)
 
 
 def settle(scene: Scene, robot: Robot | str | None = None, longest_s: float = 3.0) -> Scene:
