@@ -299,8 +299,9 @@ def test_what_the_turned_hand_cannot_bear_is_lost_on_the_way_and_is_felt() -> No
         assert put.observation.contact
     with HAND.start(alone(heavy)) as trial:
         trial.grasp(GraspCommand("it", above(), 0.06, 12.0))
-        assert trial._grip is not None
-        object.__setattr__(trial._grip, "force_n", 1.0)  # what could no longer bear it
+        held = trial._in_hand
+        assert held is not None
+        object.__setattr__(held.grip, "force_n", 1.0)  # what could no longer bear it
         put = trial.put(PutCommand(above(0.021)))
         assert not put.observation.contact
         assert put.truth.why == "lost on the way"

@@ -13,8 +13,9 @@ from sagehand.world.analytic.statics import GripStatics
 from sagehand.world.constants import GRAVITY
 from sagehand.world.frames import Pose, invert
 from sagehand.world.scene import Placed
+from sagehand.world.trial import InHand
 
-__all__ = ["Carried", "borne", "load_of", "way_out"]
+__all__ = ["Carried", "InGrip", "borne", "load_of", "way_out"]
 
 _LEAST_M, _COVERED_M = 0.002, 0.003
 _LOOSE = 0.02
@@ -40,6 +41,23 @@ class Carried:
         pull = -self.load.mass_kg * GRAVITY * T_world_tcp[2, :3]
         wrench = np.concatenate([pull, np.cross(self.load.pivot_m, pull)])
         return self.statics.required_force(wrench) <= self.force_n
+
+
+@dataclass(frozen=True, eq=False)
+class InGrip(InHand):
+    """What is in the hand, which holds still where the grasp ended.
+
+    Attributes:
+        T_world_tcp: (4, 4) where the hand is [m].
+        grip: What bears it, if that is known.
+        width_m: Between the fingers [m].
+        effort_n: Force of each finger [N].
+    """
+
+    T_world_tcp: Pose
+    grip: Carried | None = None
+    width_m: float = 0.0
+    effort_n: float = 0.0
 
 
 def borne(

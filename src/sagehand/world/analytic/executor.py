@@ -2,35 +2,31 @@
 
 The same phases as in physics: reach, the guarded last stretch, closing, lifting, holding, shaking; each is decided by a law
 instead of being simulated (:mod:`~sagehand.world.analytic.descent`, :mod:`~sagehand.world.analytic.contact`,
-:mod:`~sagehand.world.analytic.statics`, :mod:`~sagehand.world.analytic.lift`).
+:mod:`~sagehand.world.analytic.statics`, :mod:`~sagehand.world.analytic.lift`), and their order is
+:mod:`~sagehand.world.analytic.tries`'s.
 """
 
 from __future__ import annotations
 
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from sagehand.errors import InputError
-from sagehand.world.analytic.burden import Carried
+from sagehand.world.analytic.burden import InGrip
 from sagehand.world.analytic.cast import Caster
 from sagehand.world.analytic.put import put_down
 from sagehand.world.analytic.reach import Reacher
+from sagehand.world.analytic.setup import Cell
 from sagehand.world.analytic.tries import Try
 from sagehand.world.executor import Attempt, Put, PutCommand
 from sagehand.world.frames import Pose
 from sagehand.world.grasp import GraspCommand
-from sagehand.world.noise import ExecutionNoise, Motion
+from sagehand.world.noise import ExecutionNoise
 from sagehand.world.objects.model import ObjectModel
 from sagehand.world.refuse import refuse_overlap
 from sagehand.world.robot.description import Robot, load_robot
 from sagehand.world.scene import Scene
+from sagehand.world.trial import OneHand
 
 __all__ = ["AnalyticExecutor", "AnalyticTrial"]
-
-Array = NDArray[np.float64]
 
 
 class AnalyticExecutor:
@@ -73,19 +69,14 @@ class AnalyticExecutor:
         return kept[1]
 
 
-class AnalyticTrial:
+class AnalyticTrial(OneHand[InGrip]):
     """One scene, in which grasps are tried one after the other."""
 
     def __init__(self, executor: AnalyticExecutor, scene: Scene, noise: ExecutionNoise | None = None) -> None:
         """Begin with the arm at home."""
+        super().__init__(noise)
         self.executor = executor
-        self._scene, self._noise = scene, noise
-        self._held: str | None = None
-        self._grip: Carried | None = None
-        self._closed = False
-        self._in_tcp: Pose = np.eye(4)
-        self._felt = (0.0, 0.0)
-        self._T_world_tcp: Pose = np.eye(4)
+        self._scene = scene
         self._clearance: Any = None
 
     @property
@@ -94,28 +85,11 @@ class AnalyticTrial:
         return self._scene
 
     @property
-    def held(self) -> str | None:
-        """Name of what is in the hand."""
-        return self._held
-
-    @property
     def clearance(self) -> Any:
         """Gaps of the robot in the scene as it is; None for a free-flying hand."""
         if self._clearance is None and self.executor.reacher is not None:
             self._clearance = self.executor.reacher.clearance(self._scene)
         return self._clearance
-
-    def close(self) -> None:
-        """End the trial; where things are can still be asked."""
-        self._closed = True
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def grasp(self, command: GraspCommand) -> Attempt:
         """Carry out a grasp.
@@ -125,10 +99,16 @@ class AnalyticTrial:
             UnknownName: The scene has no such object.
         """
         self._refuse_closed()
-        if self._held is not None:
-            raise InputError(f"the {self._held} is in the hand", hint="put it down first")
+        self._refuse_full()
         self._scene[command.target]
-        return Try(self, command, self._noise.motion() if self._noise is not None else None).run()
+        executor = self.executor
+        motion = None if self._noise is None else self._noise.motion()
+        cell = Cell(self._scene, executor.robot, executor.caster, executor.reacher, self.clearance)
+        outcome = Try(cell, command, motion, executor.faithful).run()
+        self._in_hand = outcome.in_hand
+        for name, T_world_object in outcome.moved.items():
+            self._move(name, T_world_object)
+        return outcome.attempt
 
     def put(self, command: PutCommand) -> Put:
         """Put down what is in the hand.
@@ -137,46 +117,18 @@ class AnalyticTrial:
             InputError: Nothing is in the hand, or the trial was closed.
         """
         self._refuse_closed()
-        if self._held is None:
-            raise InputError("nothing is in the hand", hint="grasp something first")
-        grip, in_tcp, felt = self._grip, self._in_tcp, self._felt
-        put, let_go = put_down(self, self._held, grip, in_tcp, self._T_world_tcp, command, self._motion(), felt)
+        held, reacher = self._what_is_held(), self.executor.reacher
+        kinematics = None if reacher is None else reacher.kinematics
+        put, let_go = put_down(self._scene, kinematics, held, command, self._motion())
         if let_go:
-            self._held = self._grip = None
+            self._in_hand = None
+            self._move(held.name, put.truth.T_world_object)
         return put
 
-    def moved(self, name: str, T_world_object: Pose) -> None:
+    def _move(self, name: str, T_world_object: Pose) -> None:
         """An object is elsewhere now."""
         self._scene = self._scene.with_objects(
             o.at(T_world_object) if o.name == name else o for o in self._scene.objects
         )
         if self._clearance is not None:
             self._clearance.move(name, T_world_object)
-
-    def hold(
-        self,
-        name: str,
-        T_grasp_object: Pose,
-        T_world_tcp: Pose,
-        grip: Carried | None = None,
-        felt: tuple[float, float] = (0.0, 0.0),
-    ) -> None:
-        """An object is in the hand, which is at a pose.
-
-        Args:
-            name: Which.
-            T_grasp_object: (4, 4) where it is in the grasp frame [m].
-            T_world_tcp: (4, 4) where the hand is [m].
-            grip: What bears it, if that is known.
-            felt: Width between the fingers [m] and force of each [N].
-        """
-        self._grip, self._felt = grip, felt
-        self._held, self._in_tcp, self._T_world_tcp = name, T_grasp_object, T_world_tcp
-        self.moved(name, T_world_tcp @ T_grasp_object)
-
-    def _refuse_closed(self) -> None:
-        if self._closed:
-            raise InputError("this trial was closed", hint="start another one in its scene")
-
-    def _motion(self) -> Motion:
-        return self._noise.motion() if self._noise is not None else Motion(np.eye(4), 1.0)

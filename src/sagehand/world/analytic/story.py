@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from sagehand.world.analytic.quality import Measured
 from sagehand.world.executor import Attempt, Observation, Truth
 from sagehand.world.failures import Failure, Terminal
 from sagehand.world.frames import Pose
@@ -37,6 +38,7 @@ class Story:
         T_grasp_object: (4, 4) where that is in the grasp frame [m].
         neighbours_m: Other objects → how far they were moved [m].
         details: For the truth's details.
+        measured: What was measured, for its quality.
     """
 
     failure: Failure | None = None
@@ -51,6 +53,7 @@ class Story:
     T_grasp_object: Pose = field(default_factory=lambda: np.eye(4))
     neighbours_m: dict[str, float] = field(default_factory=dict)
     details: dict[str, Any] = field(default_factory=dict)
+    measured: Measured = field(default_factory=Measured)
 
     def fail(self, failure: Failure, why: str) -> None:
         """Something went wrong; only the first counts."""

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from sagehand.world.frames import Pose, axis_rotation, pose
 from sagehand.world.objects.model import ObjectModel
-from sagehand.world.objects.shapes import Solid, SolidKind
+from sagehand.world.objects.shapes import Solid, SolidKind, reach
 from sagehand.world.scene import Placed, Scene
 
 __all__ = [
@@ -36,20 +36,8 @@ def world_bounds(model: ObjectModel, T_world_object: Pose) -> tuple[Array, Array
     low = np.full(3, np.inf)
     high = np.full(3, -np.inf)
     for solid in model.solids:
-        T = T_world_object @ solid.T_object_solid
-        R, size = T[:3, :3], solid.size
-        match solid.kind:
-            case SolidKind.BOX:
-                reach = np.abs(R) @ size
-            case SolidKind.SPHERE:
-                reach = np.full(3, size[0])
-            case SolidKind.ELLIPSOID:
-                reach = np.sqrt((R**2) @ (size**2))
-            case SolidKind.CAPSULE:
-                reach = np.abs(R[:, 2]) * size[1] + size[0]
-            case SolidKind.CYLINDER:
-                reach = np.abs(R[:, 2]) * size[1] + size[0] * np.sqrt(np.maximum(1 - R[:, 2] ** 2, 0))
-        low, high = np.minimum(low, T[:3, 3] - reach), np.maximum(high, T[:3, 3] + reach)
+        middle, half = (T_world_object @ solid.T_object_solid)[:3, 3], reach(solid, T_world_object[:3, :3])
+        low, high = np.minimum(low, middle - half), np.maximum(high, middle + half)
     return low, high
 
 
@@ -86,11 +74,13 @@ def support_points(solid: Solid, direction: Array) -> Array:
 
 def riders(scene: Scene, name: str) -> tuple[tuple[Placed, ...], tuple[Placed, ...]]:
     """What stands on an object, and what lies in its cavity; both come along when it is lifted."""
-    target = scene[name]
+    target, others = scene[name], scene.others(name)
+    if not others:
+        return (), ()
     low, high = world_bounds(target.model, target.T_world_object)
     top: list[Placed] = []
     inside: list[Placed] = []
-    for other in scene.others(name):
+    for other in others:
         middle = other.T_world_object[:3, 3]
         if np.linalg.norm(middle[:2] - target.T_world_object[:2, 3]) > 0.5:
             continue
