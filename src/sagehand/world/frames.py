@@ -33,7 +33,7 @@ __all__ = [
 Pose = NDArray[np.float64]
 """(4, 4) homogeneous transform, the last row 0 0 0 1; lengths in metres."""
 
-_EYE, _LAST = np.eye(3), np.array([0.0, 0.0, 0.0, 1.0])
+_EYE = np.eye(4)
 
 
 def rotation_of(quat_xyzw: Sequence[float]) -> NDArray[np.float64]:
@@ -86,8 +86,8 @@ def quat_wxyz(rotation: ArrayLike) -> tuple[float, float, float, float]:
 
 def pose(position_m: ArrayLike = (0.0, 0.0, 0.0), rotation: ArrayLike | None = None) -> Pose:
     """The pose at a position (3,) [m] with a (3, 3) rotation; default: none."""
-    T = np.eye(4)
-    T[:3, 3] = np.asarray(position_m, dtype=np.float64)
+    T = _EYE.copy()
+    T[:3, 3] = position_m
     if rotation is not None:
         T[:3, :3] = rotation
     return T
@@ -107,7 +107,7 @@ def axis_rotation(axis: str, angle: float) -> Pose:
     """A pure turn by ``angle`` [rad] about "x", "y" or "z"."""
     c, s = math.cos(angle), math.sin(angle)
     i, j = {"x": (1, 2), "y": (2, 0), "z": (0, 1)}[axis]
-    T = np.eye(4)
+    T = _EYE.copy()
     T[i, i] = T[j, j] = c
     T[i, j], T[j, i] = -s, s
     return T
@@ -134,11 +134,22 @@ def angle_between(first: ArrayLike, second: ArrayLike) -> float:
 def is_pose(T: ArrayLike, tolerance: float = 1e-6) -> bool:
     """Whether it is a (4, 4) rigid transform: finite, orthonormal, right-handed."""
     array = np.asarray(T, dtype=np.float64)
-    if array.shape != (4, 4) or not np.isfinite(array).all():
+    if array.shape != (4, 4):
         return False
-    R = array[:3, :3]
-    off = np.abs(R @ R.T - _EYE) <= tolerance + 1e-5 * _EYE
-    upright = np.abs(array[3] - _LAST) <= tolerance
-    (a, b, c), (d, e, f), (g, h, i) = R.tolist()
-    right_handed = a * (e * i - f * h) - b * (d * i - f * g) + c * (d * h - e * g) > 0
-    return bool(right_handed and off.all() and upright.all())
+    # plain numbers: this is asked of every pose that a caller hands over. Whatever is not finite compares false
+    (a, b, c, x), (d, e, f, y), (g, h, i, z), (o, p, q, w) = array.tolist()
+    long = tolerance + 1e-5
+    return (
+        all(map(math.isfinite, (x, y, z)))
+        and abs(o) <= tolerance
+        and abs(p) <= tolerance
+        and abs(q) <= tolerance
+        and abs(w - 1) <= tolerance
+        and abs(a * a + b * b + c * c - 1) <= long
+        and abs(d * d + e * e + f * f - 1) <= long
+        and abs(g * g + h * h + i * i - 1) <= long
+        and abs(a * d + b * e + c * f) <= tolerance
+        and abs(a * g + b * h + c * i) <= tolerance
+        and abs(d * g + e * h + f * i) <= tolerance
+        and a * (e * i - f * h) - b * (d * i - f * g) + c * (d * h - e * g) > 0
+    )

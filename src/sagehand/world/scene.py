@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,14 +76,16 @@ class Camera:
         if min(self.width, self.height) < 1:
             raise InputError(f"the camera's picture is {self.width}x{self.height}; it needs a pixel at least")
 
-    @property
+    @cached_property
     def T_world_camera(self) -> Pose:
-        """(4, 4) pose of the optical frame [m]."""
+        """(4, 4) pose of the optical frame [m]; not to be written into."""
         eye, at = np.array(self.eye_m), np.array(self.look_at_m)
         z = (at - eye) / np.linalg.norm(at - eye)
         x = np.cross(z, (0.0, 0.0, 1.0))
         x = x / np.linalg.norm(x) if np.linalg.norm(x) > 1e-9 else np.array([0.0, -1.0, 0.0])
-        return pose(eye, np.column_stack([x, np.cross(z, x), z]))
+        T = pose(eye, np.column_stack([x, np.cross(z, x), z]))
+        T.flags.writeable = False  # it is kept
+        return T
 
     @property
     def intrinsics(self) -> NDArray[np.float64]:
