@@ -275,6 +275,18 @@ class TestNoAnswers:
         report = go(plan(), tmp_path / "run", data, Maker(ninth))
         assert (report.arms["one"]["n"], report.arms["one"]["failures"], report.missing) == (30, 27, 0)
 
+    def test_an_answer_under_way_ends_the_row(self, tmp_path: Path, data: Path) -> None:
+        said = iter(range(1000))
+
+        def late(bench: Bench, sample: Sample) -> Answer:
+            number = next(said)
+            if number == 0:
+                time.sleep(0.5)
+            return right(bench, sample) if number in (0, *range(11, 30)) else Answer(failure="Refused", reason="no")
+
+        report = go(plan(), tmp_path / "run", data, Maker(late), jobs=2)
+        assert (report.arms["one"]["n"], report.arms["one"]["failures"], report.missing) == (30, 10, 0)
+
     def test_what_is_the_models_own_fault_stops_nothing(self, tmp_path: Path, data: Path) -> None:
         def malformed(bench: Bench, sample: Sample) -> Answer:
             return Answer(failure="Malformed", reason="what?")

@@ -73,9 +73,12 @@ def answer_all(
     pool = ThreadPoolExecutor(jobs, "study")
     with held_interrupt() as asked:
         try:
-            while (waiting or running) and not asked.is_set() and len(unanswered) < _IN_A_ROW:
-                while waiting and len(running) < jobs:
+            while (waiting or running) and not asked.is_set():
+                # an answer that is still under way may end the row
+                while waiting and len(running) < jobs and len(unanswered) < _IN_A_ROW:
                     running.add(pool.submit(ask, *waiting.popleft()))
+                if not running:
+                    break
                 collect(wait(running, _LOOK, FIRST_COMPLETED).done)
             collect(wait(running).done)
         except BaseException as error:
@@ -85,7 +88,7 @@ def answer_all(
         pool.shutdown()
     if asked.is_set():
         raise KeyboardInterrupt
-    if waiting and len(unanswered) >= _IN_A_ROW:
+    if waiting:
         last = unanswered[-1]
         raise NoAnswers(
             f"{unit.name}: no answer {len(unanswered)} times in a row ({last.failure}: {last.answer['reason']})"
