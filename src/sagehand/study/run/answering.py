@@ -16,15 +16,33 @@ from sagehand.study.run.record import Record, record_of
 from sagehand.study.run.store import RunFiles
 from sagehand.study.run.units import Unit
 
-__all__ = ["NoAnswers", "answer_all", "answer_one"]
+__all__ = ["Silence", "answer_all", "answer_one"]
 
 _LOOK = 0.1  # [s] between two looks at whether Ctrl-C was pressed
 _IN_A_ROW = 10  # so many items without an answer are not the items' fault
 _NOT_THE_ITEMS = ("Unreachable", "Refused")
 
 
-class NoAnswers(JudgeError):
-    """A model answered none of many items in a row, for a reason that is none of theirs: the others are not asked."""
+class Silence:
+    """How often in a row an arm's model gave no answer, for a reason that is none of the items': nobody there, or refused.
+
+    Attributes:
+        count: Items in a row.
+        reason: The last one's.
+    """
+
+    def __init__(self) -> None:
+        self.count, self.reason = 0, ""
+
+    @property
+    def long(self) -> bool:
+        """No other item need be asked."""
+        return self.count >= _IN_A_ROW
+
+    def hear(self, record: Record) -> None:
+        """Take note of an item's record."""
+        self.count = self.count + 1 if record.failure in _NOT_THE_ITEMS else 0
+        self.reason = f"{record.failure}: {record.answer['reason']}"
 
 
 def answer_all(
@@ -34,8 +52,9 @@ def answer_all(
     files: RunFiles,
     *,
     jobs: int = 1,
+    silence: Silence | None = None,
     on_record: Callable[[Record], None] | None = None,
-) -> None:
+) -> int:
     """Answer items and write their records.
 
     Args:
@@ -44,17 +63,20 @@ def answer_all(
         items: (subset, sample) of each.
         files: Where the records go.
         jobs: How many are asked at once.
+        silence: Of the arm; where it is long, no other item is asked.
         on_record: Called with each record when it is on disk, by the calling thread.
+
+    Returns:
+        How many were not asked.
 
     Raises:
         KeyboardInterrupt: Ctrl-C was pressed; what was under way was answered and written first. A second one does not wait.
-        NoAnswers: The server was not there, or refused, ten times in a row; what was asked has its record.
         Exception: What the method raised that is no error of the sample, with a note of the item; likewise.
     """
     base = {sample.key: sample for sample in unit.train}
     waiting = deque(items)
     running: set[Future[Record]] = set()
-    unanswered: list[Record] = []
+    silence = silence or Silence()
 
     def ask(subset: str, sample: Sample) -> Record:
         record = answer_one(unit, method, subset, sample, base)
@@ -66,7 +88,7 @@ def answer_all(
             running.discard(future)
             if not future.cancelled():
                 record = future.result()
-                unanswered[:] = [*unanswered, record] if record.failure in _NOT_THE_ITEMS else []
+                silence.hear(record)
                 if on_record:
                     on_record(record)
 
@@ -75,7 +97,7 @@ def answer_all(
         try:
             while (waiting or running) and not asked.is_set():
                 # an answer that is still under way may end the row
-                while waiting and len(running) < jobs and len(unanswered) < _IN_A_ROW:
+                while waiting and len(running) < jobs and not silence.long:
                     running.add(pool.submit(ask, *waiting.popleft()))
                 if not running:
                     break
@@ -88,11 +110,7 @@ def answer_all(
         pool.shutdown()
     if asked.is_set():
         raise KeyboardInterrupt
-    if waiting:
-        last = unanswered[-1]
-        raise NoAnswers(
-            f"{unit.name}: no answer {len(unanswered)} times in a row ({last.failure}: {last.answer['reason']})"
-        )
+    return len(waiting)
 
 
 def answer_one(unit: Unit, method: Method, subset: str, sample: Sample, base: dict[str, Sample]) -> Record:

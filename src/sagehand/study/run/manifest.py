@@ -190,11 +190,7 @@ def old_facts(plan: Plan, doc: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def refuse_other(
-    folder: Path,
-    doc: Mapping[str, Any],
-    arms: Mapping[str, Mapping[str, Any]],
-    data: Mapping[int, StudyData],
-    failed: Collection[str] = (),
+    folder: Path, doc: Mapping[str, Any], arms: Mapping[str, Mapping[str, Any]], data: Mapping[int, StudyData]
 ) -> None:
     """Refuse a run folder whose records were made in another way.
 
@@ -203,7 +199,6 @@ def refuse_other(
         doc: Its manifest.
         arms: Arm → its facts now.
         data: Seed → its pictures now.
-        failed: Arms that may be changed when all their items are asked again, for the remedy.
 
     Raises:
         InputError: Something differs; names it.
@@ -218,23 +213,19 @@ def refuse_other(
             different.append(
                 f"the labels of seed {seed} changed ({was['samples']} pictures then, {len(now.samples)} now)"
             )
-    hint = "name another folder with --out, or give changed arms other names"
     for name, facts in arms.items():
         was = doc.get("arms", {}).get(name)
         if was is not None:
-            changed = [
+            different += [
                 f"{field} of arm {name!r} ({json.dumps(was.get(field), default=str)} then, {json.dumps(value, default=str)} now)"
                 for field, value in json.loads(json.dumps(facts)).items()
                 if field in was and was[field] != value  # a run of an older version told fewer facts
             ]
-            different += changed
-            if changed and name in failed:
-                hint = f"no item of arm {name!r} was answered: --retry-failed asks them all again"
     if different:
         more = f", and {len(different) - 3} more" if len(different) > 3 else ""
         raise InputError(
             f"{folder}: holds a run of another plan: {'; '.join(different[:3])}{more}",
-            hint=hint,
+            hint="name another folder with --out, or give changed arms other names",
         )
 
 

@@ -132,7 +132,7 @@ def run_study(
                 note(line)
             session = Session(plan, out, ground, files, jobs, make, on_progress)
             units = session.units(arms, numbers)
-            whole = session.claim(arms, numbers, retry_failed)
+            whole = session.claim(arms, numbers)
             asked = {"jobs": jobs, "arms": [a.name for a in arms], "seeds": numbers, "retry_failed": retry_failed}
             state = session.ask(units, asked, retry_failed)
             report = RunReport(

@@ -12,7 +12,7 @@ from sagehand.cases import CaseBase
 from sagehand.study.dataset.sample import Sample
 from sagehand.study.methods.base import Bench, Method
 from sagehand.study.methods.registry import make_method
-from sagehand.study.run.answering import NoAnswers, answer_all
+from sagehand.study.run.answering import Silence, answer_all
 from sagehand.study.run.bases import BaseNotBuilt
 from sagehand.study.run.ground import Ground
 from sagehand.study.run.manifest import Manifest, merged, old_facts, other_pictures, refuse_other, write_plan
@@ -64,23 +64,20 @@ class Session:
         self._plan, self._out, self._ground, self._files = plan, out, ground, files
         self._jobs, self._make, self._on_progress = jobs, make or make_method, on_progress
 
-    def claim(self, arms: Sequence[Arm], seeds: Sequence[int], retry_failed: bool) -> Plan:
+    def claim(self, arms: Sequence[Arm], seeds: Sequence[int]) -> Plan:
         """Refuse a folder with records of another plan; write plan and manifest. Returns the plan with what is there."""
         there = read_run(self._out) if (self._out / PLAN).exists() else None
         doc = dict(there.manifest) if there else {}
         # what has no record binds nobody: a plan that could not be run may be mended
         held = {record.arm for record in self._files.latest.values()}
         run_on = {str(record.seed) for record in self._files.latest.values()}
-        # nor has what only failed, once all of it is asked again
-        failed = self._only_failed(seeds)
-        bound = held - failed if retry_failed else held
-        doc["arms"] = {name: facts for name, facts in doc.get("arms", {}).items() if name in bound}
+        doc["arms"] = {name: facts for name, facts in doc.get("arms", {}).items() if name in held}
         doc["data"] = {seed: told for seed, told in doc.get("data", {}).items() if seed in run_on}
         facts = {arm.name: self._ground.facts(arm) for arm in arms}
         data = {seed: self._ground.data(seed) for seed in seeds}
         if "{seed}" not in self._ground.data_folder:  # all seeds share the pictures, those of earlier sessions too
             data |= {int(seed): self._ground.data(int(seed)) for seed in doc["data"]}
-        refuse_other(self._out, doc, {**old_facts(self._plan, doc), **facts}, data, failed)
+        refuse_other(self._out, doc, {**old_facts(self._plan, doc), **facts}, data)
         for line in other_pictures(doc, data):
             self._ground.note(line)
         plan = merged(self._plan, there, held).model_copy(update={"data": self._ground.data_folder})
@@ -118,42 +115,34 @@ class Session:
         done, total = sum(len(u.asked) - len(m) for u, m in missing), sum(len(u.asked) for u in units)
         self._manifest.begin(asked)
         state = "failed"
-        failed: list[BaseNotBuilt | NoAnswers] = []
-        silent: set[str] = set()
+        failed: list[BaseNotBuilt] = []
+        silences: dict[str, Silence] = {}
+        skipped = 0
         try:
             for unit, items in missing:
                 if not items:
                     continue
-                if unit.arm.name in silent:
-                    self._ground.note(f"{unit.name}: skipped, too ({len(items)} items)")
-                    continue
+                silence = silences.setdefault(unit.arm.name, Silence())
                 try:
-                    self._unit(unit, items, done, total)
+                    left = len(items) if silence.long else self._unit(unit, items, silence, done, total)
                 except BaseNotBuilt as error:  # other units need not wait for it
                     failed.append(error)
                     self._ground.note(f"{error}; {len(items)} items are skipped")
-                except NoAnswers as error:  # nor other arms: their server may be there
-                    failed.append(error)
-                    silent.add(unit.arm.name)
-                    left = len(self._missing(unit, False))
-                    done += len(items) - left
-                    self._ground.note(f"{error}; {left} items are skipped. Mend it and go on with --retry-failed")
-                else:
-                    done += len(items)
+                    continue
+                done, skipped = done + len(items) - left, skipped + left
+                if left:  # other arms go on: their server may be there
+                    self._ground.note(
+                        f"{unit.name}: {left} items are skipped after no answer {silence.count} times in a row "
+                        f"({silence.reason}). Mend it; --retry-failed asks those that failed, too"
+                    )
             if failed and not any(key in self._files.latest for unit in units for key in unit.keys):
                 raise failed[0]
-            state = "failed" if failed else "done"
+            state = "failed" if failed or skipped else "done"
         except KeyboardInterrupt:
             state = "interrupted"
         finally:
             self._manifest.end(state, self._files.appended)
         return state
-
-    def _only_failed(self, seeds: Sequence[int]) -> set[str]:
-        """Arms that have no answer at all, and no record but of these seeds."""
-        records = self._files.latest.values()
-        kept = {r.arm for r in records if not (r.failure or r.error) or r.seed not in seeds}
-        return {r.arm for r in records} - kept
 
     def _missing(self, unit: Unit, retry_failed: bool) -> list[tuple[str, Sample]]:
         latest = self._files.latest
@@ -164,7 +153,9 @@ class Session:
 
         return [item for key, item in zip(unit.keys, unit.asked, strict=True) if not answered(key)]
 
-    def _unit(self, unit: Unit, items: Sequence[tuple[str, Sample]], done: int, total: int) -> None:
+    def _unit(self, unit: Unit, items: Sequence[tuple[str, Sample]], silence: Silence, done: int, total: int) -> int:
+        """Ask a unit's items; how many were left, because the arm's model is silent."""
+
         def told(what: str, more: int) -> None:
             if self._on_progress:
                 self._on_progress(Progress(what, done + more, total))
@@ -176,12 +167,13 @@ class Session:
             method = self._make(self._bench(unit, base))
             try:
                 told(unit.name, 0)
-                answer_all(
+                return answer_all(
                     unit,
                     method,
                     items,
                     self._files,
                     jobs=self._jobs,
+                    silence=silence,
                     on_record=lambda _: told(unit.name, next(counted)),
                 )
             finally:
