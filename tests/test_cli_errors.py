@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import shutil
 import sqlite3
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -243,3 +245,18 @@ def test_a_picture_over_the_cap_of_the_settings(bench: Path, monkeypatch: pytest
     assert "more than the cap of 1,000" in run("cases", "add", bench, "q.png", *LABEL).error
     monkeypatch.setenv("SAGEHAND_MAX_PIXELS", "4000")
     assert run("predict", "q.png", "--cases", bench, "--report", "page.html").code == 0
+
+
+def test_ctrl_c_while_the_commands_load_is_one_line() -> None:
+    code = (
+        "import sys\n"
+        "class Pressed:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == 'typer':\n"
+        "            raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Pressed())\n"
+        "from sagehand.cli import main\n"
+        "sys.exit(main(['--help']))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "interrupted\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
@@ -218,6 +219,20 @@ def test_it_is_put_on_the_disk_every_so_often_and_at_the_end(
         assert sizes == [6, 15]
         file.append(b"{}\n")
     assert sizes == [6, 15, 18]
+
+
+def test_what_could_not_be_put_on_the_disk_is_not_in_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with LineFile(tmp_path / "x", sync_seconds=0.0) as file:
+        file.append(b"{}\n")
+
+        def full(number: int) -> None:
+            raise OSError(errno.ENOSPC, "no room")
+
+        with monkeypatch.context() as broken:
+            broken.setattr(module.os, "fsync", full)
+            with pytest.raises(OSError, match="no room"):
+                file.append(b"[]\n")
+    assert (tmp_path / "x").read_bytes() == b"{}\n"
 
 
 def test_it_is_not_put_on_the_disk_unasked(tmp_path: Path, synced: tuple[list[int], Callable[[float], None]]) -> None:

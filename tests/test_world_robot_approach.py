@@ -197,3 +197,5 @@ def test_poses_that_are_none_are_refused() -> None:
             plan_approach(KINEMATICS, clearance, pregrasp, grasp, 0.08, ("cube",))
     with pytest.raises(InputError, match="no rigid pose"):
         plan_straight(KINEMATICS, clearance, PANDA.home, np.eye(4) * 2, 0.08)
+    with pytest.raises(InputError, match="no rigid pose"):
+        plan_straight(KINEMATICS, clearance, PANDA.home, np.full((4, 4), np.nan), 0.08)

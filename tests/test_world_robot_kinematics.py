@@ -137,6 +137,33 @@ def test_newton_ends_where_the_error_is_none_and_never_outside(panda: Kinematics
     assert np.quantile(found.position_m, 0.9) < 1e-9
 
 
+@pytest.mark.parametrize("axis", ["x", "y", "z"])
+def test_half_a_circle_is_no_miss_of_nothing(panda: Kinematics, axis: str) -> None:
+    """The sines of a turn by π are 0, as those of none."""
+    pytest.importorskip("frankik", reason="the closed form")
+    home = panda.robot.home
+    T = panda.forward(home) @ axis_rotation(axis, math.pi)
+    assert panda.miss(home, T)[1] == pytest.approx(math.pi, abs=1e-6)
+    answer = panda.inverse(T, home)
+    if answer.reached:
+        assert answer.q is not None
+        assert angle_between(panda.forward(answer.q), T) < ROTATION_TOLERANCE_RAD
+    else:
+        assert answer.rotation_error_rad > ROTATION_TOLERANCE_RAD or answer.position_error_m > POSITION_TOLERANCE_M
+
+
+def test_an_axis_that_leans_by_next_to_nothing_leans(panda: Kinematics) -> None:
+    dh = panda.robot.dh.copy()
+    dh[2:6, 2] += 1e-6  # a calibrated arm
+    dh[0, 2] += 1e-6
+    robot = replace(panda.robot, dh=dh)
+    chain, single = Chain(robot), Single(robot)
+    for q in legal(panda, 5, seed=4):
+        position, rotation = single.miss(q, chain.forward(chain.angles(q))[0])
+        assert position < 1e-11  # taken for 0, the lean would miss by 5e-7
+        assert rotation < 1e-11
+
+
 def test_a_turn_by_half_a_circle_has_an_axis() -> None:
     for axis in "xyz":
         T = rpy(0.3, 0.2, 0.1)

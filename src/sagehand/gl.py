@@ -28,9 +28,10 @@ def _before_the_driver() -> None:
 
     Mesa hands its LLVM to the whole process, and a triton loaded later would call that one instead of its own and crash.
     """
-    if sys.platform == "linux" and "triton" not in sys.modules and importlib.util.find_spec("triton") is not None:
-        with suppress(Exception):  # broken, or of another Python: torch will say so if it matters
-            importlib.import_module("triton")
+    if sys.platform != "linux":
+        return
+    with suppress(Exception):  # none, broken, or of another Python: torch will say so if it matters
+        importlib.import_module("triton")
 
 
 def open_gl(width: int, height: int, *, what: str, extra: str) -> tuple[Any, Any]:

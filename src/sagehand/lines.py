@@ -159,17 +159,17 @@ class LineFile:
             Where it begins [bytes].
 
         Raises:
-            OSError: It could not be written; nothing of it is left in the file.
+            OSError: It could not be written, or put on the disk; nothing of it is left in the file.
         """
         start = self._size()
         try:
             if self._file.write(line) != len(line):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path))
+            if self._sync_seconds is not None and time.monotonic() - self._synced > self._sync_seconds:
+                self._sync()
         except OSError:
             self._file.truncate(start)  # a torn line in the middle could not be told from damage
             raise
-        if self._sync_seconds is not None and time.monotonic() - self._synced > self._sync_seconds:
-            self._sync()
         return start
 
     def add(self, doc: Mapping[str, Any]) -> int:

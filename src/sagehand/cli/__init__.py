@@ -17,12 +17,12 @@ def main(arguments: list[str] | None = None) -> int:
     Returns:
         0: done, also when sagehand abstains. 1: some files of many failed. 2: the input cannot be used. 130: Ctrl-C.
     """
-    from sagehand.cli.app import run
-
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a file name may hold bytes, and a terminal lack letters
             stream.reconfigure(errors="backslashreplace")
     try:
+        from sagehand.cli.app import run  # within: Ctrl-C may come while it loads
+
         return run(sys.argv[1:] if arguments is None else arguments)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)

@@ -170,6 +170,7 @@ def plan_straight(
         InputError: The pose is not rigid, or the joint angles do not fit the robot.
         UnknownName: There is no object of a name in ``ignore``.
     """
+    refuse_unsound(T_world_to)
     T_from = kinematics.forward(q_start)
     path = kinematics.straight(q_start, T_from, T_world_to, _steps(T_from, T_world_to))
     if path is None:

@@ -181,9 +181,7 @@ class Envelope:
         self.half: Array = model.geom_aabb[geoms, 3:].copy()
         self.radius: Array = np.linalg.norm(self.half, axis=1)
         """(G,) of the balls about those boxes [m]."""
-        self.moving = self.link >= 0
-        """(G,) whether a body is not the base's."""
-        self.near_squares: Array = np.where(self.moving, (CAP_M + self.radius) ** 2, -1.0)
+        self.near_squares: Array = np.where(self.link >= 0, (CAP_M + self.radius) ** 2, -1.0)
         """(G,) of the distance from which such a ball is no nearer than counts [m²]; the base never is."""
         joint = np.minimum(self.link, len(arm) - 1)  # the hand rides on the last link
         first, second = np.nonzero(joint[None, :] - joint[:, None] > 1)

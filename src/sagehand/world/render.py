@@ -120,7 +120,7 @@ class SceneRenderer:
             self._owner[geoms],
             self.names,
             camera.intrinsics,
-            camera.T_world_camera,
+            camera.T_world_camera.copy(),  # the camera keeps its own
             *size,
         )
 

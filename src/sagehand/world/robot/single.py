@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from sagehand.world.frames import Pose, axis_rotation, translation
 from sagehand.world.robot.description import Robot
+from sagehand.world.robot.newton import pose_error
 from sagehand.world.robot.normal import Column, least_step
 
 __all__ = ["Single", "Solved"]
@@ -75,7 +76,7 @@ class Single:
                     yx, yy, yz, zx, zy, zz = zx, zy, zz, -yx, -yy, -yz
                 else:
                     yx, yy, yz, zx, zy, zz = -zx, -zy, -zz, yx, yy, yz
-            elif ca != 1.0:
+            elif ca != 1.0 or sa:
                 yx, zx = ca * yx + sa * zx, ca * zx - sa * yx
                 yy, zy = ca * yy + sa * zy, ca * zy - sa * yy
                 yz, zz = ca * yz + sa * zz, ca * zz - sa * yz
@@ -96,8 +97,10 @@ class Single:
         ry = (g00 * xz + g01 * yz + g02 * zz - g20 * xx - g21 * yx - g22 * zx) / 2
         rz = (g10 * xx + g11 * yx + g12 * zx - g00 * xy - g01 * yy - g02 * zy) / 2
         norm = math.sqrt(rx * rx + ry * ry + rz * rz)
-        if norm > 1e-12:
-            trace = g00 * xx + g01 * yx + g02 * zx + g10 * xy + g11 * yy + g12 * zy + g20 * xz + g21 * yz + g22 * zz
+        trace = g00 * xx + g01 * yx + g02 * zx + g10 * xy + g11 * yy + g12 * zy + g20 * xz + g21 * yz + g22 * zz
+        if norm < 1e-6 and trace < 1:
+            rx, ry, rz = _half_turn(((xx, yx, zx), (xy, yy, zy), (xz, yz, zz)), goal)
+        elif norm > 1e-12:
             factor = math.atan2(norm, (trace - 1) / 2) / norm
             rx, ry, rz = rx * factor, ry * factor, rz * factor
         axes.append((xx, xy, xz, px, py, pz))
@@ -190,6 +193,13 @@ class Single:
         moved = [sum(c * r for c, r in zip(row, rest, strict=True)) for row in zip(*columns, strict=True)]
         step = least_step(columns, [e - m for e, m in zip(error, moved, strict=True)], damping)
         return [s + r for s, r in zip(step, rest, strict=True)]
+
+
+def _half_turn(rotation: tuple[tuple[float, float, float], ...], goal: Goal) -> list[float]:
+    """Turn (3) from a rotation, row by row, to a goal's that is half a circle away: the sines do not tell the axis."""
+    here, there = np.eye(4), np.eye(4)
+    here[:3, :3], there[:3, :3] = rotation, np.reshape(goal[:9], (3, 3))
+    return [float(v) for v in pose_error(here[None], there[None])[0, 3:]]
 
 
 def _exact(value: float) -> float:
