@@ -14,7 +14,7 @@ _MISSING = [n for n in ("mujoco", "triton") if importlib.util.find_spec(n) is No
 @pytest.mark.render
 @pytest.mark.skipif(bool(_MISSING), reason=f"not installed: {', '.join(_MISSING)}")
 def test_triton_can_be_imported_after_a_picture() -> None:
-    """Mesa's LLVM is seen by the whole process; a triton that comes after it would call it and crash."""
+    """Mesa's LLVM is seen by the whole process; a triton that comes after it would call it and crash. Other drivers have none."""
     code = (
         "from sagehand.gl import open_gl\n"
         "mujoco, gl = open_gl(16, 16, what='a test', extra='render')\n"
